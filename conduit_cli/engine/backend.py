@@ -1,0 +1,222 @@
+"""The one module that touches transformers' cache and attention API.
+
+Everything else asks for a `PromptCache`, runs rows through `run_rows` and reads what a
+`Recorder` or a `KeyTap` saw. Checked against transformers 5.24: the cache travels as `cache=`, a
+ready 4-D mask is used as it is, attention is looked up by name in `AttentionInterface`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache, DynamicLayer
+
+__all__ = ["ATTENTION", "KeyTap", "PromptCache", "Recorder", "attach", "run_rows"]
+
+ATTENTION = "conduit"
+_SDPA = AttentionInterface()["sdpa"]
+
+
+class PromptCache(Cache):
+    """Keys and values of one prompt, allocated once, written by slot.
+
+    A slot is a token's index in the prompt (not its rotary position). `run_rows` names the slots of
+    its rows; `update` writes them and hands back every slot below `length`.
+
+    Attributes:
+        keys: per layer [1, H_kv, capacity, d], after rotary embedding.
+        values: per layer [1, H_kv, capacity, d].
+        length: slots in use: the prompt's tokens, then one more for each decoded one.
+    """
+
+    def __init__(
+        self,
+        layers: int,
+        kv_heads: int,
+        head_dim: int,
+        capacity: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        super().__init__(layers=[DynamicLayer() for _ in range(layers)])
+        shape = (1, kv_heads, capacity, head_dim)
+        self.keys = [torch.empty(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.values = [torch.empty(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.capacity = capacity
+        self.length = 0
+        self._slots: Tensor | None = None
+        self._written = [0] * layers
+
+    @contextmanager
+    def writing(self, slots: Tensor) -> Iterator[None]:
+        """Say which slots [R] the next forward's rows are, in row order."""
+        self._slots = slots
+        try:
+            yield
+        finally:
+            self._slots = None
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write the rows' K/V [1, H_kv, R, d] at their slots; return all slots in use."""
+        if self._slots is None:
+            raise RuntimeError("a forward ran over a PromptCache without naming its slots")
+        self.keys[layer_idx].index_copy_(2, self._slots, key_states)
+        self.values[layer_idx].index_copy_(2, self._slots, value_states)
+        self._written[layer_idx] += key_states.shape[2]
+        return self.keys[layer_idx][:, :, : self.length], self.values[layer_idx][:, :, : self.length]
+
+    @property
+    def rows_written(self) -> tuple[int, ...]:
+        """Per layer, how many rows the model has computed into this cache so far."""
+        return tuple(self._written)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Slots in use; never a position (with M-RoPE the two differ)."""
+        return self.length
+
+
+@dataclass
+class Recorder:
+    """Collects the query span's attention while a forward runs.
+
+    Attributes:
+        span: row indices [Q] (within the forward's rows) of the query span.
+        attention: per layer, A_l [N] float32: softmax over all keys j <= q, averaged over the span
+            and over the H query heads (METHOD.md section 4).
+    """
+
+    span: Tensor
+    attention: dict[int, Tensor]
+
+    def see(self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+        """Add one layer: query [1, H, R, d], key [1, H_kv, N, d], mask [1, 1, R, N] bool or None."""
+        heads, kv_heads = query.shape[1], key.shape[1]
+        group = heads // kv_heads
+        rows = query[0].index_select(1, self.span)
+        allowed = None if mask is None else mask[0, 0].index_select(0, self.span)
+        total = torch.zeros(key.shape[2], dtype=torch.float32, device=key.device)
+        for h in range(kv_heads):  # one KV head at a time keeps [group, Q, N] the largest temporary
+            logits = (rows[h * group : (h + 1) * group] @ key[0, h].T).float() * scaling
+            if allowed is not None:
+                logits.masked_fill_(~allowed, float("-inf"))
+            total += logits.softmax(-1).sum((0, 1))
+        self.attention[layer] = total / (heads * len(self.span))
+
+
+_recorder: Recorder | None = None
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The stock sdpa attention, observed by the active recorder."""
+    if _recorder is not None:
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        _recorder.see(int(module.layer_idx), query, key, attention_mask, scale)  # type: ignore[arg-type]
+    out: tuple[Tensor, Tensor | None] = _SDPA(
+        module, query, key, value, attention_mask, scaling=scaling, **kwargs
+    )
+    return out
+
+
+AttentionInterface.register(ATTENTION, _attention)
+
+
+def attach(text_model: nn.Module) -> None:
+    """Make a stock text model use the observed attention; its vision tower keeps its own."""
+    text_model.config._attn_implementation = ATTENTION  # type: ignore[union-attr]
+
+
+class KeyTap:
+    """Catches every layer's keys before rotary embedding, as [H_kv, R, d].
+
+    They leave `k_norm` where the attention has one (Qwen3, Gemma 3), else `k_proj`.
+    """
+
+    def __init__(self, text_model: nn.Module, kv_heads: int, head_dim: int) -> None:
+        self.keys: dict[int, Tensor] = {}
+        self._shape = (kv_heads, head_dim)
+        self._layers: list[nn.Module] = [layer.self_attn for layer in text_model.layers]  # type: ignore[union-attr,assignment]
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Record while inside."""
+        handles = []
+        for index, attention in enumerate(self._layers):
+            source = getattr(attention, "k_norm", None) or attention.k_proj
+            handles.append(source.register_forward_hook(self._hook(index)))  # type: ignore[union-attr]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hook(self, index: int) -> Any:
+        kv_heads, head_dim = self._shape
+
+        def keep(_module: nn.Module, _args: Any, output: Tensor) -> None:
+            if output.ndim == 4 and output.shape[1] == kv_heads:  # normalised after the transpose
+                self.keys[index] = output[0]
+            else:
+                self.keys[index] = output.reshape(-1, kv_heads, head_dim).transpose(0, 1)
+
+        return keep
+
+
+def run_rows(
+    text_model: nn.Module,
+    embeds: Tensor,
+    positions: Tensor,
+    mask: Tensor | Mapping[str, Tensor] | None,
+    cache: PromptCache,
+    slots: Tensor,
+    *,
+    recorder: Recorder | None = None,
+    extras: Mapping[str, Any] | None = None,
+) -> Tensor:
+    """Run some rows of a prompt through the stock decoder.
+
+    Args:
+        text_model: the stock text model (embedding to final norm).
+        embeds: [R, hidden] inputs of the rows.
+        positions: [P, R] rotary positions; P is 1, or 3 for M-RoPE.
+        mask: bool [1, 1, R, N], True where a row may look; one per layer type where they differ;
+            None lets a single row look at everything.
+        cache: the prompt's cache; rows are written at `slots` [R].
+        recorder: sees post-rotary queries of every layer, if given.
+        extras: family keywords of the text model (Qwen3-VL's deepstack features).
+
+    Returns:
+        Hidden states after the final norm, [R, hidden].
+    """
+    global _recorder
+    position_ids = positions[:, None] if positions.shape[0] > 1 else positions
+    with torch.inference_mode(), cache.writing(slots):
+        _recorder = recorder
+        try:
+            output = text_model(
+                inputs_embeds=embeds[None],
+                position_ids=position_ids,
+                attention_mask=dict(mask) if isinstance(mask, Mapping) else mask,
+                cache=cache,
+                use_cache=True,
+                **(extras or {}),
+            )
+        finally:
+            _recorder = None
+    hidden: Tensor = output.last_hidden_state[0]
+    return hidden

@@ -1,0 +1,50 @@
+"""Refresh policies: which stale visual tokens a prompt's budget is spent on.
+
+One policy per file. `names()` needs no torch, so that a command can refuse an unknown name before
+anything heavy is loaded; `create()` imports the one that is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from conduit_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from conduit_cli.policies.base import Policy
+
+__all__ = ["create", "names"]
+
+_POLICIES = {
+    "conduit": "conduit:Conduit",
+    "reuse": "reuse:Reuse",
+    "full": "full:Full",
+}
+
+
+def names() -> list[str]:
+    """Names that `--policy` takes, the default first."""
+    return list(_POLICIES)
+
+
+def create(name: str, options: Mapping[str, Any] | None = None) -> Policy:
+    """The policy of that name with its options.
+
+    Raises:
+        UsageError: there is no such policy, or it has no such option.
+    """
+    if name not in _POLICIES:
+        raise UsageError(f"there is no policy {name!r}", f"choose one of: {', '.join(names())}")
+    module, attribute = _POLICIES[name].split(":")
+    factory = getattr(import_module(f"conduit_cli.policies.{module}"), attribute)
+    options = dict(options or {})
+    known = inspect.signature(factory).parameters
+    for option in options:
+        if option not in known:
+            takes = f"its options are: {', '.join(known)}" if known else "it has no options"
+            raise UsageError(f"the policy {name} has no option {option!r}", takes)
+    policy: Policy = factory(**options)
+    return policy
