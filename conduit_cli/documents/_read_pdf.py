@@ -20,7 +20,6 @@ __all__ = ["PdfReader"]
 
 _TELLING = re.compile(r"error|cannot|can't|invalid|broken|ignor|damag|trunc|unexpected|too |fail", re.IGNORECASE)
 _MAX_WARNINGS = 2
-_CACHE_BYTES = 64 << 20
 
 
 class PdfReader:
@@ -77,9 +76,8 @@ class PdfReader:
         mupdf.fz_run_page(page, device, mupdf.FzMatrix(), mupdf.FzCookie())
         mupdf.fz_close_device(device)
         notes = _warnings()
-        if pymupdf.TOOLS.store_size > _CACHE_BYTES:
-            pymupdf.TOOLS.store_shrink(100)
-        return width, height, pixmap.samples_mv, notes
+        pymupdf.TOOLS.store_shrink(100)  # its size can't be asked for in PyMuPDF 2.0
+        return width, height, memoryview(bytes(pixmap.samples)), notes
 
     def _page(self, number: int) -> Any:
         """The page, kept between `size` and `render` of the same number."""

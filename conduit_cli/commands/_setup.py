@@ -1,0 +1,123 @@
+"""From parsed options to a session: what ingest, ask, chat and inspect have in common."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from conduit_cli.console.output import Output
+from conduit_cli.console.progress import ConsoleListener
+from conduit_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from conduit_cli.session import DocumentRequest, Session
+
+__all__ = ["Setup", "parse_size", "policy_options", "requests", "with_password"]
+
+T = TypeVar("T")
+_CODECS = ("exact", "bf16", "int8")
+_DEVICES = ("auto", "cpu", "cuda")
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_ABOUT_BUNDLED = (
+    "Using the bundled model: it reads short pages of large print and nothing else, no small print, photos "
+    "or reasoning. For a real one: conduit models use Qwen/Qwen2.5-VL-3B-Instruct"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The model and store that a command works with; checked before anything heavy is imported."""
+
+    model: str | None
+    device: str
+    dtype: str
+    max_pixels: int | None
+    offline: bool
+    store: Path | None
+    max_size: str | None
+    codec: str
+
+    def __post_init__(self) -> None:
+        _one_of("codec", self.codec, _CODECS)
+        _one_of("device", self.device, _DEVICES)
+        _one_of("dtype", self.dtype, _DTYPES)
+
+    @contextmanager
+    def session(self, output: Output, listener: ConsoleListener) -> Iterator[Session]:
+        """Open the store, then load the model: a store that can't be used is told at once."""
+        from conduit_cli.models.names import resolve_model_name
+
+        _name, origin = resolve_model_name(self.model)
+        cap = parse_size(self.max_size)
+
+        from conduit_cli.session import Session, load_model, open_store
+
+        with open_store(self.store, max_size=cap) as store, listener:
+            store.on_note = listener.note
+            model = load_model(
+                self.model,
+                device=self.device,
+                dtype=self.dtype,
+                max_pixels=self.max_pixels,
+                offline=self.offline,
+            )
+            if origin == "bundled":
+                output.note(_ABOUT_BUNDLED)
+            yield Session(model, store, codec=self.codec, listener=listener)
+
+
+def requests(paths: Sequence[Path], pages: str | None, password_file: Path | None) -> list[DocumentRequest]:
+    """Documents of one command; the page range applies to the first."""
+    from conduit_cli.documents import read_password
+    from conduit_cli.session import DocumentRequest
+
+    password = read_password(password_file) if password_file else None
+    return [
+        DocumentRequest(path, pages if index == 0 else None, password) for index, path in enumerate(paths)
+    ]
+
+
+def with_password(
+    documents: Sequence[DocumentRequest], work: Callable[[Sequence[DocumentRequest]], T]
+) -> T:
+    """Do the work; where a document is locked and a person sits at the terminal, ask them once."""
+    from conduit_cli.documents import DocumentLocked
+
+    try:
+        return work(documents)
+    except DocumentLocked as locked:
+        if locked.tried or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+    import typer
+
+    password = typer.prompt("Password", hide_input=True, err=True)
+    return work([replace(one, password=password) for one in documents])
+
+
+def policy_options(lambda_: float | None) -> Mapping[str, Any]:
+    """Options of the policy that have a flag of their own."""
+    return {} if lambda_ is None else {"lambda_": lambda_}
+
+
+def parse_size(text: str | None) -> int | None:
+    """`500M`, `20G`, `1.5T` or plain bytes.
+
+    Raises:
+        UsageError: anything else.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{text!r} is no size", "write it like 500M or 20G")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+def _one_of(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise UsageError(f"there is no {what} {value!r}", f"choose one of: {', '.join(known)}")

@@ -1,0 +1,213 @@
+"""`conduit cache`: what is stored, and making room."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conduit_cli.commands import _options as o
+from conduit_cli.commands._setup import parse_size
+from conduit_cli.console.output import Output
+from conduit_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from conduit_store import EntryInfo
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Show and tidy the store.", no_args_is_help=True)
+DocumentName = Annotated[
+    str | None, typer.Option("--document", help="Only pages of this document.", show_default=False)
+]
+ModelFilter = Annotated[
+    str | None, typer.Option("--model", help="Only pages of this model.", show_default=False)
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+
+
+@app.command()
+def path(store: o.StorePath = None) -> None:
+    """Print the store's folder."""
+    from conduit_cli.session.opening import default_store_path
+
+    Output().line(str(store or default_store_path()))
+
+
+@app.command()
+def ls(
+    document: DocumentName = None, model: ModelFilter = None, store: o.StorePath = None, as_json: o.Json = False
+) -> None:
+    """List stored pages, least recently used first."""
+    output = Output(as_json=as_json)
+    with _open(store) as opened:
+        rows = _matching(opened.entries(), document, model)
+    if as_json:
+        output.data([_public(row) for row in rows])
+        return
+    output.table(
+        ("document", "page", "model", "codec", "tokens", "MiB", "used", "key"),
+        [
+            (
+                row.meta.get("document", "?"),
+                row.meta.get("page", "?"),
+                row.identity.get("model_name", "?"),
+                row.identity.get("codec", "?"),
+                row.meta.get("tokens", 0),
+                f"{row.nbytes / 2**20:.1f}",
+                datetime.fromtimestamp(row.used).strftime("%Y-%m-%d %H:%M"),
+                row.key[:12],
+            )
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def stats(store: o.StorePath = None, as_json: o.Json = False) -> None:
+    """Totals, and bytes per page for each model and codec."""
+    output = Output(as_json=as_json)
+    with _open(store) as opened:
+        totals = opened.stats()
+    if as_json:
+        output.data(
+            {
+                "path": totals.path,
+                "entries": totals.entries,
+                "nbytes": totals.nbytes,
+                "max_size": totals.max_size,
+                "quarantined": totals.quarantined,
+                "groups": list(totals.groups),
+            }
+        )
+        return
+    output.line(f"{totals.path}: {totals.entries} pages, {totals.nbytes / 2**20:.1f} MiB")
+    output.line(f"limit {totals.max_size / 2**30:.1f} GiB, {totals.quarantined} damaged files set aside")
+    output.table(
+        ("model", "codec", "pages", "bytes per page", "bytes per token"),
+        [
+            (g["model"], g["codec"], g["pages"], g["nbytes"] // g["pages"], g["nbytes"] // max(1, g["tokens"]))
+            for g in totals.groups
+        ],
+    )
+
+
+@app.command()
+def rm(
+    document: DocumentName = None,
+    model: ModelFilter = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every page.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    store: o.StorePath = None,
+    as_json: o.Json = False,
+) -> None:
+    """Remove stored pages."""
+    if not (document or model or everything):
+        raise UsageError("nothing says which pages to remove", "use --document NAME, --model NAME or --all")
+    with _open(store) as opened:
+        _remove(opened, _matching(opened.entries(), document, model), dry_run, yes, Output(as_json=as_json))
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", help="Unused for so long, e.g. 30d or 12h.", show_default=False)
+    ] = None,
+    to_size: Annotated[
+        str | None, typer.Option("--to-size", help="Until so much is left, e.g. 5G.", show_default=False)
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    store: o.StorePath = None,
+    as_json: o.Json = False,
+) -> None:
+    """Remove pages that were not used for long, and damaged files that were set aside."""
+    age, size = _age(older_than), parse_size(to_size)
+    with _open(store) as opened:
+        rows = opened.entries()
+        now, total = time.time(), sum(row.nbytes for row in rows)
+        chosen = []
+        for row in rows:
+            if (age is not None and now - row.used > age) or (size is not None and total > size):
+                chosen.append(row)
+                total -= row.nbytes
+        _remove(opened, chosen, dry_run, yes, Output(as_json=as_json))
+        if not dry_run:
+            opened.clear_quarantine()
+
+
+@app.command()
+def verify(
+    fix: Annotated[bool, typer.Option("--fix", help="Set damaged entries aside.")] = False,
+    store: o.StorePath = None,
+    as_json: o.Json = False,
+) -> None:
+    """Check size, header and checksum of every entry."""
+    from conduit_cli.errors import StoreError
+
+    output = Output(as_json=as_json)
+    with _open(store) as opened:
+        verdicts = opened.verify(fix=fix)
+    bad = [v for v in verdicts if v.verdict != "ok"]
+    if as_json:
+        output.data([{"key": v.key, "verdict": v.verdict, "reason": v.reason} for v in verdicts])
+    else:
+        for verdict in bad:
+            output.line(f"{verdict.key[:12]} {verdict.verdict}: {verdict.reason}")
+        output.line(f"{len(verdicts)} entries checked, {len(bad)} bad{', mended' if fix and bad else ''}")
+    if bad and not fix:
+        raise StoreError(f"{len(bad)} entries are not sound", "conduit cache verify --fix")
+
+
+def _open(store: Any) -> Any:
+    from conduit_cli.session.opening import open_store
+
+    return open_store(store)
+
+
+def _matching(rows: Sequence[EntryInfo], document: str | None, model: str | None) -> list[EntryInfo]:
+    return [
+        row
+        for row in rows
+        if document in (None, row.meta.get("document")) and model in (None, row.identity.get("model_name"))
+    ]
+
+
+def _remove(opened: Any, rows: Sequence[EntryInfo], dry_run: bool, yes: bool, output: Output) -> None:
+    size = sum(row.nbytes for row in rows)
+    what = f"{len(rows)} pages, {size / 2**20:.1f} MiB"
+    if rows and not dry_run and not yes and not typer.confirm(f"Remove {what}?", err=True):
+        raise typer.Abort
+    freed = 0 if dry_run else opened.remove([row.key for row in rows])
+    if output.as_json:
+        output.data({"removed": 0 if dry_run else len(rows), "freed": freed, "keys": [r.key for r in rows]})
+    else:
+        output.line(f"would remove {what}" if dry_run else f"removed {what}")
+
+
+def _age(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
+    if match is None:
+        raise UsageError(f"{text!r} is no age", "write it like 30d or 12h")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}[match[2]]
+
+
+def _public(row: EntryInfo) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "document": row.meta.get("document"),
+        "page": row.meta.get("page"),
+        "tokens": row.meta.get("tokens"),
+        "nbytes": row.nbytes,
+        "created": row.created,
+        "used": row.used,
+        "identity": dict(row.identity),
+    }

@@ -1,0 +1,54 @@
+"""`conduit ingest`: prefill pages once and keep them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conduit_cli.commands import _options as o
+from conduit_cli.commands._setup import Setup, requests, with_password
+from conduit_cli.console.output import Output
+from conduit_cli.console.progress import ConsoleListener
+from conduit_cli.errors import InputError, StoreError
+
+__all__ = ["ingest"]
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="PDFs and pictures.", show_default=False)],
+    pages: o.PageRange = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first page that fails.")] = False,
+    model: o.ModelName = None,
+    device: o.Device = "auto",
+    dtype: o.Dtype = "auto",
+    max_pixels: o.MaxPixels = None,
+    codec: o.Codec = "exact",
+    store: o.StorePath = None,
+    max_size: o.MaxSize = None,
+    password_file: o.PasswordFile = None,
+    offline: o.Offline = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Render pages, prefill each once, and keep their state on disk."""
+    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
+    output = Output(as_json=as_json, quiet=quiet)
+    documents = requests(paths, pages, password_file)
+    if pages is not None:
+        documents = [type(one)(one.path, pages, one.password) for one in documents]
+    with setup.session(output, ConsoleListener(output)) as session:
+        report = with_password(documents, lambda these: session.ingest(these, strict=strict))
+    if as_json:
+        output.data(report.to_dict())
+    else:
+        counts = [(name, report.count(name)) for name in ("stored", "present", "rebuilt", "unstored", "failed")]
+        told = ", ".join(f"{count} {name}" for name, count in counts if count)
+        output.line(f"{len(report.pages)} pages: {told}; {report.nbytes} bytes written")
+    failed = report.count("failed")
+    if failed:
+        first = next(page for page in report.pages if page.status == "failed")
+        raise InputError(f"{failed} of {len(report.pages)} pages could not be read, the first is {first.page}")
+    if report.count("unstored"):
+        raise StoreError(f"{report.count('unstored')} pages could not be stored", "conduit cache prune")

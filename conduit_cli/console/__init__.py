@@ -1,0 +1,1 @@
+"""The terminal: one output object, progress, and errors as sentences."""

@@ -1,0 +1,1 @@
+"""Models: which one is used, where its weights are, and how it is loaded."""

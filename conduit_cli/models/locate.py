@@ -1,0 +1,98 @@
+"""From a model's name to a local folder, with the network only where it is allowed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from conduit_cli.errors import ModelError
+from conduit_cli.models.names import BUNDLED
+
+__all__ = ["Located", "bundled_folder", "locate"]
+
+
+_FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where a model lies.
+
+    Attributes:
+        name: as the user wrote it, without the revision.
+        folder: local folder with config, tokenizer and safetensors weights.
+        revision: the commit of a hub snapshot, or None for a plain folder.
+    """
+
+    name: str
+    folder: Path
+    revision: str | None
+
+
+def bundled_folder() -> Path:
+    """The bundled model's folder inside the installed package."""
+    return Path(__file__).parent / "bundled"
+
+
+def locate(name: str, *, offline: bool = False) -> Located:
+    """Find a model: `bundled`, a local folder, or a hub name with an optional `@revision`.
+
+    Local files are used as they are, without a network call. A hub name is looked up in the local
+    hub cache first, and fetched only if it is missing and neither `offline` nor `HF_HUB_OFFLINE`
+    forbids it.
+
+    Raises:
+        ModelError: no such folder, no such model, or weights that are missing offline.
+    """
+    if name == BUNDLED:
+        return Located(name, bundled_folder(), None)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _checked(Located(name, folder, None))
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
+        raise ModelError(
+            f"there is no model folder {name!r}, and it is not a hub name such as Qwen/Qwen2.5-VL-3B-Instruct",
+            "conduit models list",
+        )
+    return _from_hub(name, offline=offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0"))
+
+
+def _from_hub(name: str, *, offline: bool) -> Located:
+    from huggingface_hub import snapshot_download
+
+    repo, _, revision = name.partition("@")
+    fetch = f"hf download {repo}" + (f" --revision {revision}" if revision else "")
+    for local_only in (True, False):
+        if not local_only and offline:
+            raise ModelError(f"the weights of {name} are not on this machine, and the network is off", fetch)
+        try:
+            folder = Path(
+                snapshot_download(
+                    repo, revision=revision or None, allow_patterns=_FILES, local_files_only=local_only
+                )
+            )
+            return _checked(Located(repo, folder, folder.name))
+        except ModelError:
+            if not local_only:
+                raise
+        except Exception as error:
+            if not local_only:
+                raise ModelError(f"{name} could not be fetched: {_first_line(error)}", fetch) from error
+    raise AssertionError("unreachable")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+
+
+def _checked(located: Located) -> Located:
+    """A folder must hold a config and safetensors weights; pickled ones are never read."""
+    if not (located.folder / "config.json").is_file():
+        raise ModelError(f"{located.folder} is no model folder: config.json is missing")
+    if not any(located.folder.glob("*.safetensors")):
+        raise ModelError(
+            f"{located.folder} has no safetensors weights, and pickled weights are not read",
+            f"hf download {located.name}",
+        )
+    return located

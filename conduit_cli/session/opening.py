@@ -1,0 +1,56 @@
+"""Opening the two things that a session needs: a store and a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conduit_store import Store
+
+if TYPE_CHECKING:
+    from conduit_cli.models.loading import Model
+
+__all__ = ["default_store_path", "load_model", "open_store"]
+
+
+def default_store_path() -> Path:
+    """`CONDUIT_STORE`, else `conduit/` in the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("CONDUIT_STORE")
+    return Path(named).expanduser() if named else user_cache_path("conduit")
+
+
+def open_store(path: Path | None = None, *, max_size: int | None = None, verify: bool = True) -> Store:
+    """Open (or make) a store.
+
+    Args:
+        path: its folder; None takes `default_store_path()`.
+        max_size: cap in bytes; None takes the store's default.
+        verify: check every entry's content checksum when it is read.
+
+    Raises:
+        StoreError: it can't be opened.
+    """
+    return Store.open(path or default_store_path(), max_size=max_size, verify_on_read=verify)
+
+
+def load_model(
+    name: str | None = None,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    max_pixels: int | None = None,
+    offline: bool = False,
+) -> Model:
+    """Load a model; None takes `CONDUIT_MODEL`, the user's choice, or the bundled one.
+
+    Raises:
+        ModelError: it can't be found, loaded or served.
+    """
+    from conduit_cli.models.loading import load
+    from conduit_cli.models.names import resolve_model_name
+
+    chosen, _origin = resolve_model_name(name)
+    return load(chosen, device=device, dtype=dtype, max_pixels=max_pixels, offline=offline)

@@ -1,0 +1,73 @@
+"""Same mathematics as the stock model, faster on a CPU, and queries and keys kept for the attention losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from transformers import AttentionInterface
+from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl as qwen
+
+Tensor = torch.Tensor
+KEPT: dict[int, tuple[Tensor, Tensor, float]] = {}
+
+
+def embed_patches(self: Any, patches: Tensor) -> Tensor:
+    """Patch embedding of grey patches: the 3-D convolution as one linear layer."""
+    weight = self.proj.weight.view(self.embed_dim, -1, patches.shape[-1]).sum(1)
+    return F.linear(patches, weight)
+
+
+def vision_attention(self: Any, hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Any = None, **_: Any) -> Tensor:
+    """Attention in equal windows as one batched call; unequal ones are grouped by length."""
+    total = hidden_states.shape[0]
+    q, k, v = self.qkv(hidden_states).reshape(total, 3, self.num_heads, -1).permute(1, 0, 2, 3).unbind(0)
+    q, k = qwen.apply_rotary_pos_emb_vision(q, k, *position_embeddings)
+    lengths = cu_seqlens.diff()
+    out = torch.empty_like(v)
+    for length in lengths.unique().tolist():
+        starts = cu_seqlens[:-1][lengths == length]
+        rows = starts[:, None] + torch.arange(length)
+        part = F.scaled_dot_product_attention(*(t[rows].transpose(1, 2) for t in (q, k, v)))
+        out = out.index_put((rows,), part.transpose(1, 2))
+    return self.proj(out.reshape(total, -1))
+
+
+def keeping_attention(
+    module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scaling: float = 1.0, **_: Any
+) -> tuple[Tensor, None]:
+    """Plain causal attention that also remembers the layer's queries and keys."""
+    KEPT[module.layer_idx] = (q, k, scaling)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling, enable_gqa=True)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def install(model: Any) -> None:
+    """Switch a model to the fast path, for training only."""
+    qwen.Qwen2_5_VisionPatchEmbed.forward = embed_patches
+    qwen.Qwen2_5_VLVisionAttention.forward = vision_attention
+    AttentionInterface.register("mini-keeping", keeping_attention)
+    model.model.language_model.config._attn_implementation = "mini-keeping"
+
+
+def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of one head's attention with the goals.
+
+    `rows` [n, 2] holds (sample, token); `goals` [n, tokens] is true where the head may look. Returns the loss
+    and the share of rows whose strongest key is a goal.
+    """
+    q, k, scale = KEPT[layer]
+    shared = q.shape[1] // k.shape[1]
+    queries, keys = q[:, head], k[:, head // shared]
+    total, hits = queries.new_zeros((), dtype=torch.float32), queries.new_zeros((), dtype=torch.float32)
+    index = torch.arange(goals.shape[1])
+    for b in rows[:, 0].unique().tolist():
+        mine = rows[:, 0] == b
+        at = rows[mine, 1]
+        scores = (queries[b, at] @ keys[b].T).float() * scale
+        scores = scores.masked_fill(index > at[:, None], -1e9)
+        goal = goals[mine]
+        total = total - (scores.masked_fill(~goal, -1e9).logsumexp(-1) - scores.logsumexp(-1)).sum()
+        hits = hits + goal.gather(1, scores.argmax(-1, keepdim=True)).sum()
+    return total / max(len(rows), 1), hits / max(len(rows), 1)
