@@ -51,8 +51,8 @@ def install(model: Any) -> None:
     model.model.language_model.config._attn_implementation = "mini-keeping"
 
 
-def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of one head's attention with the goals.
+def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor, visual: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of one head's attention over the visual tokens with the goals.
 
     `rows` [n, 2] holds (sample, token); `goals` [n, tokens] is true where the head may look. Returns the loss
     and the share of rows whose strongest key is a goal.
@@ -66,8 +66,14 @@ def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor) -> tuple[
         mine = rows[:, 0] == b
         at = rows[mine, 1]
         scores = (queries[b, at] @ keys[b].T).float() * scale
-        scores = scores.masked_fill(index > at[:, None], -1e9)
+        scores = scores.masked_fill((index > at[:, None]) | ~visual[b], -1e9)
         goal = goals[mine]
         total = total - (scores.masked_fill(~goal, -1e9).logsumexp(-1) - scores.logsumexp(-1)).sum()
         hits = hits + goal.gather(1, scores.argmax(-1, keepdim=True)).sum()
     return total / max(len(rows), 1), hits / max(len(rows), 1)
+
+
+def window_order(grid: Tensor) -> Tensor:
+    """Order that undoes the vision tower's window permutation."""
+    order, _ = qwen.get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
+    return torch.argsort(order)

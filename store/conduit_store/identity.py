@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 __all__ = ["FORMAT", "JSON", "canonical_json", "describe_difference", "entry_key", "is_key"]
 
-JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 # Part of every key: raising it makes every older entry a miss, never a wrong hit.
 FORMAT = 1

@@ -198,8 +198,9 @@ class Store:
         else:
             return None
         if canonical_json(entry.identity) != canonical_json(dict(identity)):
+            difference = describe_difference(identity, entry.identity)
             raise StoreIdentityMismatch(
-                f"cache entry {key[:12]} is of something else: {describe_difference(identity, entry.identity)}",
+                f"cache entry {key[:12]} is of something else: {difference}",
                 "this is a fault of Conduit: conduit cache rm, and please report it",
             )
         self._touch(key)
@@ -281,6 +282,7 @@ class Store:
 
     def _place(self, header: Header, stored: Mapping[str, Tensor]) -> EntryInfo:
         """To a temporary file, flushed; then renamed and indexed in one transaction."""
+        self._flush()  # what was just read is not what should go
         key, size = str(header.record["key"]), header.file_size
         limit = self.max_size - size
         self._index.write(lambda tables: room.evict(self._layout, tables, limit, keep=(key,)))
@@ -411,7 +413,7 @@ class Store:
         return Pruned(gone, size + aside, dry_run)
 
     def verify(self, *, fix: bool = False) -> list[Verified]:
-        """Check size, header, identity and checksums of every entry; with `fix`, set aside what is not sound."""
+        """Check size, header and checksums of every entry; with `fix`, set aside what is not sound."""
         verdicts = []
         for key, row in self._index.read(lambda tables: list(tables["entries"].items())):
             if row.get("format") != FORMAT:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
+import lmdb
 import pytest
+from safetensors import SafetensorError
 
 from conduit_cli.console.failures import report
 from conduit_cli.console.output import Output, printable
@@ -50,3 +54,22 @@ def test_debug_shows_the_traceback(
     monkeypatch.setenv("CONDUIT_DEBUG", "1")
     report(RuntimeError("deep"))
     assert "RuntimeError: deep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "named"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 5, "full"),
+        (PermissionError(errno.EACCES, "Permission denied", "/some/file"), 1, "/some/file"),
+        (MemoryError(), 1, "memory"),
+        (lmdb.MapFullError("map"), 5, "store"),
+        (SafetensorError("MetadataIncompleteBuffer"), 5, "damaged"),
+    ],
+)
+def test_raw_errors_are_told_apart(
+    error: Exception, code: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(error) == code
+    message = capsys.readouterr().err
+    assert named in message
+    assert "unexpected" not in message

@@ -1,0 +1,95 @@
+"""CONDUIT's selection against its formula, written out naively."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conduit_cli import policies
+from conduit_cli.errors import UsageError
+from conduit_cli.policies.base import Evidence, budget_of
+
+
+def _evidence(seed: int, sizes: list[int], budget: int) -> Evidence:
+    torch.manual_seed(seed)
+    page_of = torch.cat([torch.full((n,), i) for i, n in enumerate(sizes)])
+    return Evidence(page_of, torch.rand(3, len(page_of)) + 0.1, torch.rand(3, len(page_of)), budget)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**16),
+    st.lists(st.integers(1, 12), min_size=1, max_size=5),
+    st.sampled_from([0.0, 0.25, 1.0]),
+    st.booleans(),
+    st.sampled_from(["attention", "score"]),
+    st.floats(0, 1),
+)
+def test_selection_is_the_formula(
+    seed: int, sizes: list[int], lambda_: float, norm: bool, source: str, share: float
+) -> None:
+    total = sum(sizes)
+    evidence = _evidence(seed, sizes, int(share * total))
+    policy = policies.create("conduit", {"lambda_": lambda_, "norm": norm, "coefficient": source})
+    selection = policy.select(evidence)
+    assert evidence.attention is not None
+
+    attention = [sum(float(evidence.attention[layer, t]) for layer in range(3)) / 3 for t in range(total)]
+    score = [
+        sum(float(evidence.attention[l, t]) * (float(evidence.value_norms[l, t]) if norm else 1) for l in range(3)) / 3  # noqa: E741, E501
+        for t in range(total)
+    ]
+    base = attention if source == "attention" else score
+    g = [
+        sum(base[t] for t in range(total) if evidence.page_of[t] == j) / sizes[j] for j in range(len(sizes))
+    ]
+    c = [(1 - lambda_) + lambda_ * g[j] / (sum(g) / len(g)) for j in range(len(g))]
+    final = [score[t] * c[int(evidence.page_of[t])] for t in range(total)]
+    assert selection.coefficients is not None
+    assert selection.scores is not None
+    assert selection.coefficients.tolist() == pytest.approx(c, rel=1e-4)
+    assert selection.scores.tolist() == pytest.approx(final, rel=1e-4)
+    chosen = selection.chosen.tolist()
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == evidence.budget
+    rest = [final[t] for t in range(total) if t not in chosen]
+    if chosen and rest:
+        assert min(final[t] for t in chosen) >= max(rest) * (1 - 1e-4)
+
+
+def test_one_page_has_coefficient_one() -> None:
+    selection = policies.create("conduit").select(_evidence(3, [8], 2))
+    assert selection.coefficients is not None
+    assert selection.coefficients.tolist() == pytest.approx([1.0])
+
+
+@given(st.decimals(0, 1, places=3), st.integers(0, 100_000))
+def test_budget_is_the_floor_of_the_decimal_that_was_typed(ratio: object, tokens: int) -> None:
+    assert budget_of(float(str(ratio)), tokens) == math.floor(Fraction(str(ratio)) * tokens)
+
+
+def test_a_budget_that_binary_fractions_get_wrong() -> None:
+    assert budget_of(0.29, 100) == 29  # int(0.29 * 100) is 28
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_every_policy_spends_its_budget_and_no_more(name: str) -> None:
+    policy = policies.create(name)
+    for ratio in (0.0, 0.1, 0.5, 1.0):
+        evidence = _evidence(5, [7, 9, 4], policy.budget(ratio, 20))
+        chosen = policy.select(evidence).chosen
+        assert len(chosen.unique()) == len(chosen) == evidence.budget
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("guess", {}), ("conduit", {"lambda_": 2}), ("conduit", {"depth": 3}), ("reuse", {"lambda_": 1}), ("conduit", {"coefficient": "x"})],
+)
+def test_unknown_policies_and_options_are_usage_errors(name: str, options: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        policies.create(name, options)

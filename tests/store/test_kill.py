@@ -1,0 +1,47 @@
+"""Kill -9 at any moment: every page is a hit or a miss afterwards, never damage."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from tests.store import pages
+from tests.store.nursery import Nursery
+
+PAGES = range(12)
+CAP = 80_000  # about eight pages: eviction is going on as well
+POINTS = 220
+
+
+def test_killed_at_random_moments(nursery: Nursery, path: Path) -> None:
+    """Scenarios 38 and 39: the same store survives all of them, one after the other."""
+    start = time.monotonic()
+    assert nursery.run("churn", path=str(path), seed=0, count=len(PAGES), max_size=CAP) == 0
+    whole_run = time.monotonic() - start
+    moments = random.Random(1)
+    killed = hits = 0
+    for seed in range(POINTS * 2):
+        moment = moments.uniform(0, whole_run)
+        pid = nursery.start("churn", kill_after=moment, path=str(path), seed=seed, count=12, max_size=CAP)
+        killed += nursery.wait(pid) == -9
+        hits += pages.check_whole(path, PAGES)
+        if killed == POINTS:
+            break
+    assert killed >= 200
+    assert hits > killed, "hardly any page survived: the test proves nothing"
+
+
+def test_killed_at_every_call_that_changes_the_disk(nursery: Nursery, tmp_path: Path) -> None:
+    """Not at random: before and after each write, flush, rename, unlink and mkdir, from an empty folder on."""
+    point = 0
+    while True:
+        point += 1
+        path = tmp_path / str(point)
+        pid = nursery.start("ingest", die_at=point, path=str(path), numbers=[0, 1, 2], max_size=25_000)
+        if nursery.wait(pid) == 0:
+            break
+        assert pages.check_whole(path, range(3)) <= point
+        assert nursery.run("ingest", path=str(path), numbers=[0, 1]) == 0
+        assert pages.check_whole(path, range(3)) >= 2
+    assert point > 30
