@@ -48,7 +48,8 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code (0 ok, 1 unexpected, 2 usage, 3 input, 4 model, 5 store, 130)."""
     try:
-        result = app(args=list(argv) if argv is not None else None, standalone_mode=False)
+        words = list(argv) if argv is not None else None
+        result = app(args=words, prog_name="conduit", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         return report(error)

@@ -18,5 +18,5 @@ run() {
 
 run ingest report.pdf
 run ask report.pdf 'What is the revenue on page 2?'
-run ask report.pdf 'What is Q2 for Oslo?' --ratio 0.2
+run ask report.pdf 'What is the profit in Oslo summary?' --ratio 0.2
 run ingest report.pdf

@@ -77,9 +77,7 @@ def write_pdf(path: Path, pages: list[Page], fonts: list[tuple[str, str]]) -> No
         regular, bold = fonts[number % len(fonts)]
         page = document.new_page(width=WIDTH, height=HEIGHT)
         for x, y, text, heavy in layout(title, rows):
-            page.insert_text(
-                (x * UNIT, y * UNIT), text, fontname=bold if heavy else regular, fontsize=SIZE * UNIT
-            )
+            page.insert_text((x * UNIT, y * UNIT), text, fontname=bold if heavy else regular, fontsize=SIZE * UNIT)
         if len(rows[0]) > 2:
             page.draw_line((16 * UNIT, 84 * UNIT), (320 * UNIT, 84 * UNIT))
     document.set_metadata({})
@@ -144,8 +142,9 @@ def main() -> None:
     """Write everything beside this script."""
     write_pdf(HERE / "report.pdf", REPORT, [("helv", "hebo"), ("tiro", "tibo"), ("helv", "hebo")])
     write_pdf(HERE / "invoice.pdf", INVOICE, [("helv", "hebo")])
-    draw_dashboard().save(HERE / "dashboard.png", optimize=True)
-    draw_scan().save(HERE / "scan.png", optimize=True)
+    small = (336, 224)  # drawn at twice the size, for smooth print
+    draw_dashboard().resize(small, Image.Resampling.LANCZOS).save(HERE / "dashboard.png", optimize=True)
+    draw_scan().resize(small, Image.Resampling.LANCZOS).save(HERE / "scan.png", optimize=True)
     write_questions(HERE / "questions.jsonl")
 
 

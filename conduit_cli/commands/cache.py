@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
+import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,7 +47,7 @@ def ls(
     """List stored pages, least recently used first."""
     output = Output(as_json=as_json)
     with _open(store) as opened:
-        rows = _matching(opened.entries(), document, model)
+        rows = opened.select(document=document, model=model)
     if as_json:
         output.data([_public(row) for row in rows])
         return
@@ -75,19 +76,13 @@ def stats(store: o.StorePath = None, as_json: o.Json = False) -> None:
     with _open(store) as opened:
         totals = opened.stats()
     if as_json:
-        output.data(
-            {
-                "path": totals.path,
-                "entries": totals.entries,
-                "nbytes": totals.nbytes,
-                "max_size": totals.max_size,
-                "quarantined": totals.quarantined,
-                "groups": list(totals.groups),
-            }
-        )
+        output.data(asdict(totals))
         return
     output.line(f"{totals.path}: {totals.entries} pages, {totals.nbytes / 2**20:.1f} MiB")
-    output.line(f"limit {totals.max_size / 2**30:.1f} GiB, {totals.quarantined} damaged files set aside")
+    output.line(
+        f"limit {totals.max_size / 2**30:.1f} GiB; {totals.quarantined} damaged files set aside, "
+        f"{totals.outdated} entries of an older format"
+    )
     output.table(
         ("model", "codec", "pages", "bytes per page", "bytes per token"),
         [
@@ -111,7 +106,7 @@ def rm(
     if not (document or model or everything):
         raise UsageError("nothing says which pages to remove", "use --document NAME, --model NAME or --all")
     with _open(store) as opened:
-        _remove(opened, _matching(opened.entries(), document, model), dry_run, yes, Output(as_json=as_json))
+        _remove(opened, opened.select(document=document, model=model), dry_run, yes, Output(as_json=as_json))
 
 
 @app.command()
@@ -122,24 +117,27 @@ def prune(
     to_size: Annotated[
         str | None, typer.Option("--to-size", help="Until so much is left, e.g. 5G.", show_default=False)
     ] = None,
+    document: DocumentName = None,
+    model: ModelFilter = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     store: o.StorePath = None,
     as_json: o.Json = False,
 ) -> None:
-    """Remove pages that were not used for long, and damaged files that were set aside."""
-    age, size = _age(older_than), parse_size(to_size)
+    """Remove pages that were not used for long, entries of older formats, and damaged files set aside."""
+    wanted = {"to_size": parse_size(to_size), "older_than": _age(older_than), "document": document, "model": model}
+    filters = {name: value for name, value in wanted.items() if value is not None}
+    output = Output(as_json=as_json)
     with _open(store) as opened:
-        rows = opened.entries()
-        now, total = time.time(), sum(row.nbytes for row in rows)
-        chosen = []
-        for row in rows:
-            if (age is not None and now - row.used > age) or (size is not None and total > size):
-                chosen.append(row)
-                total -= row.nbytes
-        _remove(opened, chosen, dry_run, yes, Output(as_json=as_json))
+        plan = opened.prune(dry_run=True, **filters)
+        what = f"{len(plan.entries)} pages, {plan.nbytes / 2**20:.1f} MiB"
         if not dry_run:
-            opened.clear_quarantine()
+            _confirm(f"Remove {what}?", needed=bool(plan.nbytes) and not yes)
+            plan = opened.prune(**filters)
+    if as_json:
+        output.data({"dry_run": dry_run, "freed": plan.nbytes, "keys": [row.key for row in plan.entries]})
+    else:
+        output.line(f"would remove {what}" if dry_run else f"removed {what}")
 
 
 @app.command()
@@ -171,24 +169,29 @@ def _open(store: Any) -> Any:
     return open_store(store)
 
 
-def _matching(rows: Sequence[EntryInfo], document: str | None, model: str | None) -> list[EntryInfo]:
-    return [
-        row
-        for row in rows
-        if document in (None, row.meta.get("document")) and model in (None, row.identity.get("model_name"))
-    ]
-
-
 def _remove(opened: Any, rows: Sequence[EntryInfo], dry_run: bool, yes: bool, output: Output) -> None:
     size = sum(row.nbytes for row in rows)
     what = f"{len(rows)} pages, {size / 2**20:.1f} MiB"
-    if rows and not dry_run and not yes and not typer.confirm(f"Remove {what}?", err=True):
-        raise typer.Abort
+    _confirm(f"Remove {what}?", needed=bool(rows) and not dry_run and not yes)
     freed = 0 if dry_run else opened.remove([row.key for row in rows])
     if output.as_json:
         output.data({"removed": 0 if dry_run else len(rows), "freed": freed, "keys": [r.key for r in rows]})
     else:
         output.line(f"would remove {what}" if dry_run else f"removed {what}")
+
+
+def _confirm(question: str, *, needed: bool) -> None:
+    """Ask before anything goes; without a terminal there is nobody to ask.
+
+    Raises:
+        UsageError: nobody can answer.
+    """
+    if not needed:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("removing needs a yes, and there is no terminal to ask on", "add --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Abort
 
 
 def _age(text: str | None) -> float | None:

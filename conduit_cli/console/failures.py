@@ -61,15 +61,11 @@ def _raw(error: BaseException) -> ConduitError | None:
     """A library's own exception as one of ours, where it is clear what it means."""
     package = type(error).__module__.partition(".")[0]
     if package == "lmdb" or package.startswith(("safetensors", "_safetensors")):
-        return StoreError(
-            f"a file of the store or of the model is damaged: {error}", "conduit cache verify --fix"
-        )
+        return StoreError(f"a file of the store or of the model is damaged: {error}", "conduit cache verify --fix")
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return StoreError("the disk is full", "conduit cache prune, or another --store")
     if isinstance(error, OSError) and error.filename is not None:
         return ConduitError(f"{error.filename}: {error.strerror}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return ConduitError(
-            "there is not enough memory", "choose fewer pages with --pages, or a smaller --max-pixels"
-        )
+        return ConduitError("there is not enough memory", "choose fewer pages with --pages, or a smaller --max-pixels")
     return None

@@ -48,8 +48,7 @@ __all__ = [
 
 _HOMES = {
     "_document": ("RENDERER", "Document", "Fit", "Page"),
-    "_errors": tuple(name for name in __all__ if name.startswith("Document") and name != "Document")
-    + ("PageError",),
+    "_errors": (*(name for name in __all__ if name.startswith("Document") and name != "Document"), "PageError"),
     "_limits": ("Limits",),
     "_numbers": ("format_pages", "parse_pages"),
     "_open": ("open_document",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from PIL import Image
 
@@ -45,5 +46,5 @@ def solid_colour(image: Image.Image) -> str | None:
     colour = tuple(low for low, _ in extrema)  # type: ignore[misc]
     if any(low != high for low, high in extrema):  # type: ignore[misc]
         return None
-    names = {(255, 255, 255): "white", (0, 0, 0): "black"}
+    names: dict[tuple[Any, ...], str] = {(255, 255, 255): "white", (0, 0, 0): "black"}
     return names.get(colour, "#{:02x}{:02x}{:02x}".format(*colour))

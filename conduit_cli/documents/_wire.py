@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 __all__ = ["Refusal", "receive", "row_strips", "send", "speakable"]
 
@@ -39,14 +39,14 @@ def speakable(text: object, limit: int = 160) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
-def send(stream: BinaryIO, message: Message) -> None:
+def send(stream: IO[bytes], message: Message) -> None:
     """Write one message and flush it. Raises OSError if the other side is gone."""
     data = json.dumps(message, allow_nan=False).encode("ascii")
     stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Message:
+def receive(stream: IO[bytes]) -> Message:
     """Read one message. Raises EOFError if the other side is gone or speaks something else."""
     (length,) = _LENGTH.unpack(read_exactly(stream, _LENGTH.size))
     if length > _MAX_MESSAGE:
@@ -57,7 +57,7 @@ def receive(stream: BinaryIO) -> Message:
     return message
 
 
-def read_exactly(stream: BinaryIO, count: int) -> bytes:
+def read_exactly(stream: IO[bytes], count: int) -> bytes:
     """`count` bytes of `stream`. Raises EOFError if it ends before."""
     data = stream.read(count)
     if data is None or len(data) != count:

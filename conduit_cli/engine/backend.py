@@ -23,7 +23,7 @@ ATTENTION = "conduit"
 _SDPA = AttentionInterface()["sdpa"]
 
 
-class PromptCache(Cache):
+class PromptCache(Cache):  # type: ignore[misc]
     """Keys and values of one prompt, allocated once, written by slot.
 
     A slot is a token's index in the prompt (not its rotary position). `run_rows` names the slots of
@@ -150,7 +150,7 @@ class KeyTap:
     def __init__(self, text_model: nn.Module, kv_heads: int, head_dim: int) -> None:
         self.keys: dict[int, Tensor] = {}
         self._shape = (kv_heads, head_dim)
-        self._layers: list[nn.Module] = [layer.self_attn for layer in text_model.layers]  # type: ignore[union-attr,assignment]
+        self._layers: list[nn.Module] = [layer.self_attn for layer in text_model.layers]  # type: ignore[union-attr]
 
     @contextmanager
     def listening(self) -> Iterator[None]:

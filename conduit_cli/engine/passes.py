@@ -28,7 +28,7 @@ def forward_rows(
     decoder = model.decoder
     embeds = decoder.embed(prompt.ids[rows]).clone()
     owner = prompt.image_of[rows]
-    for image in owner[owner >= 0].unique().tolist():
+    for image in sorted(set(owner[owner >= 0].tolist())):
         here = (owner == image).nonzero()[:, 0]
         within = torch.searchsorted(prompt.slots_of(image), rows[here])
         features = prompt.states[image].tensor("embeddings").to(decoder.device, decoder.dtype)

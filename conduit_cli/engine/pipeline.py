@@ -126,10 +126,9 @@ class _Run:
         """
         prompt = self.prompt
         chosen = prompt.visual_slots[selection.chosen]
+        text = prompt.text_slots
         if scored:
-            text = prompt.stale_text if len(chosen) else prompt.text_slots[:0]
-        else:
-            text = prompt.text_slots
+            text = prompt.stale_text if len(chosen) else text[:0]
         return torch.cat([chosen, text]).sort().values
 
     def count(self, rows: int) -> None:

@@ -116,7 +116,7 @@ class PageLoader:
         report = IngestedPage(
             document=document.name,
             page=page.number,
-            status="stored",
+            status="rebuilt" if key in self.store.damaged else "stored",
             tokens=int(fresh.meta["tokens"]),
             grid=tuple(grid) if grid else None,
             key=key,
@@ -134,9 +134,7 @@ class PageLoader:
     def rebuild(self, ref: PageRef) -> PageRef:
         """Render and prefill a page again whose entry was found damaged."""
         page = ref.document.render(ref.number, self.model.vlm.fit)
-        rebuilt = self.build(ref.document, page, ref.identity, ref.key)
-        status = "rebuilt" if rebuilt.report.status == "stored" else rebuilt.report.status
-        return replace(rebuilt, report=replace(rebuilt.report, status=status))
+        return self.build(ref.document, page, ref.identity, ref.key)
 
     def identity(self, digest: str) -> dict[str, Any]:
         """Everything that a page's state depends on."""
@@ -145,6 +143,7 @@ class PageLoader:
     def _present(
         self, document: Document, number: int, identity: dict[str, Any], key: str, known: dict[str, Any]
     ) -> PageRef:
+        self.store.label(key, document.name, number)
         grid = known.get("grid")
         report = IngestedPage(
             document=document.name,

@@ -127,14 +127,14 @@ def _dense(rows: list[tuple[int, int]], goals: list[list[int]], length: int) -> 
 
 
 SMALL = ((336, 224),)
-MIXED = ((336, 224), (336, 224), (336, 280), (336, 336), (336, 448), (448, 336))
+LOW = ((336, 112), (336, 168), (336, 224))
+# The whole recipe, in order. Each phase starts from the one before it.
 PHASES = {
-    "vision": Phase("vision", 6000, 1e-3, (1.0,), ((336, 224), (336, 336)), freeze=False),
-    "short": Phase("short", 6000, 1e-3, (1.0,), ((336, 112), (336, 168))),
-    "page": Phase("page", 8000, 1e-3, (0.7, 0.3), SMALL),
-    "pages": Phase("pages", 10000, 8e-4, (0.4, 0.25, 0.15, 0.1, 0.1), MIXED),
+    "vision": Phase("vision", 4000, 1e-3, (1.0,), LOW, freeze=False),
+    "short": Phase("short", 3000, 1e-3, (1.0,), LOW[:2]),
+    "page": Phase("page", 5000, 1e-3, (0.7, 0.3), SMALL),
+    "pages": Phase("pages", 3000, 8e-4, (0.4, 0.25, 0.15, 0.1, 0.1), SMALL, pointers=0.2),
     "finish": Phase(
-        "finish", 3000, 6e-4, (0.45, 0.2, 0.1, 0.08, 0.05, 0.12), SMALL, tokens=4000, freeze=False, chars=0.0
+        "finish", 1500, 6e-4, (0.45, 0.2, 0.1, 0.08, 0.05, 0.12), SMALL, tokens=4000, freeze=False, chars=0.0
     ),
-    "joint": Phase("joint", 3000, 4e-4, (0.4, 0.2, 0.1, 0.1, 0.1, 0.05, 0.0, 0.05), MIXED, freeze=False, pointers=0.1),
 }

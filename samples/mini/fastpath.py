@@ -19,7 +19,9 @@ def embed_patches(self: Any, patches: Tensor) -> Tensor:
     return F.linear(patches, weight)
 
 
-def vision_attention(self: Any, hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Any = None, **_: Any) -> Tensor:
+def vision_attention(
+    self: Any, hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Any = None, **_: Any
+) -> Tensor:
     """Attention in equal windows as one batched call; unequal ones are grouped by length."""
     total = hidden_states.shape[0]
     q, k, v = self.qkv(hidden_states).reshape(total, 3, self.num_heads, -1).permute(1, 0, 2, 3).unbind(0)

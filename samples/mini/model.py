@@ -22,7 +22,7 @@ HIDDEN = 256
 # The three axes (time, row, column) take turns over the frequencies. With Qwen's three blocks the columns
 # would only get the lowest ones, which turn by 0.003 a cell at most: too little to find a table's column.
 SECTIONS = [1, 1, 1] * 10 + [0, 1, 1]
-PIXELS = 448 * 448
+PIXELS = 336 * 224  # larger pages are scaled down to 96 visual tokens: what most of the training saw
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}"

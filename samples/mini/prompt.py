@@ -24,7 +24,9 @@ class Sample:
     look: list[int] = field(default_factory=list)
     ask: list[int] = field(default_factory=list)
 
-    def add(self, ids: list[int], learn: bool = False, look: list[int] | None = None, ask: list[int] | None = None) -> None:
+    def add(
+        self, ids: list[int], learn: bool = False, look: list[int] | None = None, ask: list[int] | None = None
+    ) -> None:
         """Append tokens; lists of cells shorter than the tokens are padded with -1."""
         self.ids += ids
         self.targets += ids if learn else [-100] * len(ids)

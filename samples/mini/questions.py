@@ -19,7 +19,15 @@ SYSTEMS = ["You are a helpful assistant."] * 4 + [
     "You read reports.",
     "Use only what the pages say.",
 ]
-PREFIXES = ["", "", "", "Here are the pages.\n", "Look at this document.\n", "Read carefully.\n", "Document follows.\n"]
+PREFIXES = [
+    "",
+    "",
+    "",
+    "Here are the pages.\n",
+    "Look at this document.\n",
+    "Read carefully.\n",
+    "Document follows.\n",
+]
 
 
 @dataclass(frozen=True)
@@ -60,9 +68,7 @@ def draw_pages(r: random.Random, count: int, size: tuple[int, int], held_out: bo
     raise RuntimeError("no page was accepted")
 
 
-def draw_task(
-    r: random.Random, count: int, size: tuple[int, int], turns: int, held_out: bool = False
-) -> Task:
+def draw_task(r: random.Random, count: int, size: tuple[int, int], turns: int, held_out: bool = False) -> Task:
     """Draw a conversation with up to so many turns."""
     shown = draw_pages(r, count, size, held_out)
     cells = (size[0] // pages.CELL) * (size[1] // pages.CELL)

@@ -6,38 +6,59 @@ import random
 import string
 from collections.abc import Callable
 
-WORDS = """account annual asset audit average balance bank batch board branch budget capital cargo cash charge
-client code company contract copper cost credit customer debt delivery demand deposit design discount dividend
-energy engine entry equity estimate export factory fee field figure fleet freight fuel fund garden gas global gold
-grade gross growth harbor health hotel import income index input insurance interest inventory invoice item kitchen
-labor land lease ledger level library license limit line loan local margin market material meeting member metal
-model monthly mortgage museum net network north office oil open order output owner paper parcel parts payment
-payroll pension permit phase plan plant policy port power premium price product profit project purchase quality
-quantity quarter rate receipt record refund region rent repair report research reserve retail return revenue river
-road room route salary sales sample school sector series service share shipment signal silver site solar south
-staff station status steel stock storage store summary supply survey system target tariff tax team tennis term
-ticket timber tool total trade train transit transport travel tree trust unit update usage utility value vendor
-vessel volume wage warehouse waste water weather west wind winter yield zone""".split()
-NAMES = """Adams Baker Clark Davis Evans Foster Green Harris Irwin Jones Keller Lopez Mason Nolan Owens Parker
-Quinn Reed Smith Turner Underhill Vance Walker Young Zimmer Ahmed Chen Dubois Fischer Garcia Haas Ito Kim Larsen
-Moreau Novak Okafor Patel Rossi Sato Tanaka Wang""".split()
-FIRST = "Ada Ben Cara Dan Eva Finn Gus Hana Ivan Jo Kai Lena Max Nora Otto Pia Rob Sara Tom Uma Vera Will Zoe".split()
-CITIES = """Austin Berlin Boston Cairo Chicago Dallas Denver Dublin Geneva Hanoi Helsinki Houston Kyoto Lagos Lima
-Lisbon London Lyon Madrid Miami Milan Mumbai Nairobi Oslo Paris Porto Prague Quito Rome Seattle Seoul Sofia Sydney
-Tokyo Toronto Turin Vienna Warsaw Zurich""".split()
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-ITEMS = "Apples Bread Butter Chairs Coffee Desks Eggs Flour Honey Ink Juice Lamps Milk Oil Paper Pens Rice Salt Soap Sugar Tea Wood".split()
-LABELS = [
-    text.strip()
-    for text in """Total;Subtotal;Tax;Date;Due date;Invoice no;Order no;Vendor;Customer;Account;Status;Currency;
-Amount;Balance;Discount;Shipping;Weight;Quantity;Unit price;Manager;Author;Region;City;Country;Phone;Email;
-Department;Project;Budget;Revenue;Profit;Cost;Net income;Gross margin;Headcount;Rating;Score;Version;Reference;
-Contract;Start date;End date;Duration;Term;Rate;Interest;Deposit;Rent;Model;Serial no;Capacity;Power;Voltage;Speed;
-Range;Height;Width;Length;Temperature;Pressure;Operator;Inspector;Approved by;Prepared by;Owner;Site;Zone;Batch;
-Grade;Output;Input;Yield;Demand;Supply;Price;Volume;Sales;Growth;Forecast;Target;Actual;Variance;Name;Patient;
-Doctor;Room;Gate;Seat;Flight;Ticket;Tenant;Landlord;Policy no;Premium;Client;Address;Code;Color;Size;Time;Place;
-Contact;Paid;Open;Method;Sample;Result;Limit;Teacher;Class;Grant;Fee""".replace("\n", "").split(";")
-]
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def _phrases(text: str) -> list[str]:
+    return [part.strip() for part in text.replace("\n", " ").split(";")]
+
+
+WORDS = _words(
+    """account annual asset audit average balance bank batch board branch budget capital cargo cash charge client
+code company contract copper cost credit customer debt delivery demand deposit design discount dividend
+energy engine entry equity estimate export factory fee field figure fleet freight fuel fund garden gas
+global gold grade gross growth harbor health hotel import income index input insurance interest inventory
+invoice item kitchen labor land lease ledger level library license limit line loan local margin market
+material meeting member metal model monthly mortgage museum net network north office oil open order output
+owner paper parcel parts payment payroll pension permit phase plan plant policy port power premium price
+product profit project purchase quality quantity quarter rate receipt record refund region rent repair
+report research reserve retail return revenue river road room route salary sales sample school sector series
+service share shipment signal silver site solar south staff station status steel stock storage store summary
+supply survey system target tariff tax team tennis term ticket timber tool total trade train transit
+transport travel tree trust unit update usage utility value vendor vessel volume wage warehouse waste water
+weather west wind winter yield zone"""
+)
+NAMES = _words(
+    """Adams Baker Clark Davis Evans Foster Green Harris Irwin Jones Keller Lopez Mason Nolan Owens Parker Quinn
+Reed Smith Turner Underhill Vance Walker Young Zimmer Ahmed Chen Dubois Fischer Garcia Haas Ito Kim Larsen
+Moreau Novak Okafor Patel Rossi Sato Tanaka Wang"""
+)
+FIRST = _words(
+    """Ada Ben Cara Dan Eva Finn Gus Hana Ivan Jo Kai Lena Max Nora Otto Pia Rob Sara Tom Uma Vera Will Zoe"""
+)
+CITIES = _words(
+    """Austin Berlin Boston Cairo Chicago Dallas Denver Dublin Geneva Hanoi Helsinki Houston Kyoto Lagos Lima
+Lisbon London Lyon Madrid Miami Milan Mumbai Nairobi Oslo Paris Porto Prague Quito Rome Seattle Seoul Sofia
+Sydney Tokyo Toronto Turin Vienna Warsaw Zurich"""
+)
+MONTHS = _words("""Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec""")
+ITEMS = _words(
+    """Apples Bread Butter Chairs Coffee Desks Eggs Flour Honey Ink Juice Lamps Milk Oil Paper Pens Rice Salt Soap
+Sugar Tea Wood"""
+)
+LABELS = _phrases(
+    """Total; Subtotal; Tax; Date; Due date; Invoice no; Order no; Vendor; Customer; Account; Status; Currency;
+Amount; Balance; Discount; Shipping; Weight; Quantity; Unit price; Manager; Author; Region; City; Country;
+Phone; Email; Department; Project; Budget; Revenue; Profit; Cost; Net income; Gross margin; Headcount;
+Rating; Score; Version; Reference; Contract; Start date; End date; Duration; Term; Rate; Interest; Deposit;
+Rent; Model; Serial no; Capacity; Power; Voltage; Speed; Range; Height; Width; Length; Temperature;
+Pressure; Operator; Inspector; Approved by; Prepared by; Owner; Site; Zone; Batch; Grade; Output; Input;
+Yield; Demand; Supply; Price; Volume; Sales; Growth; Forecast; Target; Actual; Variance; Name; Patient;
+Doctor; Room; Gate; Seat; Flight; Ticket; Tenant; Landlord; Policy no; Premium; Client; Address; Code;
+Color; Size; Time; Place; Contact; Paid; Open; Method; Sample; Result; Limit; Teacher; Class; Grant; Fee"""
+)
 UPPER = string.ascii_uppercase
 Rng = random.Random
 

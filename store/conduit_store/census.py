@@ -21,11 +21,7 @@ __all__ = ["all_entries", "info", "select", "stats"]
 def info(tables: Tables, key: str) -> EntryInfo | None:
     """What the index knows of one entry."""
     row = tables["entries"].get(key)
-    return (
-        None
-        if not isinstance(row, dict)
-        else _record(key, row, tables["used"].get(key), tables["labels"].get(key))
-    )
+    return None if not isinstance(row, dict) else _record(key, row, tables["used"].get(key), tables["labels"].get(key))
 
 
 def all_entries(tables: Tables) -> list[EntryInfo]:

@@ -44,9 +44,7 @@ def drop(layout: Layout, tables: Tables, key: str) -> int:
     return size if size is not None else int(row["nbytes"]) if row else 0
 
 
-def evict(
-    layout: Layout, tables: Tables, limit: int, *, free: int = 0, keep: Collection[str] = ()
-) -> list[str]:
+def evict(layout: Layout, tables: Tables, limit: int, *, free: int = 0, keep: Collection[str] = ()) -> list[str]:
     """Remove least recently used entries until at most `limit` bytes are left and `free` are gone.
 
     Pinned entries stay. Sizes are taken from the disk before anything is removed.

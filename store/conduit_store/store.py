@@ -237,9 +237,7 @@ class Store:
 
     # Writing
 
-    def write(
-        self, identity: Mapping[str, Any], tensors: Mapping[str, Tensor], meta: Mapping[str, Any]
-    ) -> EntryInfo:
+    def write(self, identity: Mapping[str, Any], tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> EntryInfo:
         """Write an entry; if a sound one is there already, nothing is written.
 
         Args:
@@ -261,9 +259,7 @@ class Store:
         header = make_header(identity, meta, schemes, stored)
         if header.file_size > self.max_size:
             page, cap = room.human_size(header.file_size), room.human_size(self.max_size)
-            raise StoreFull(
-                f"a page of {page} does not fit under the store's limit of {cap}", "raise --max-size"
-            )
+            raise StoreFull(f"a page of {page} does not fit under the store's limit of {cap}", "raise --max-size")
         try:
             return self._place(header, stored)
         except OSError as error:
@@ -271,9 +267,7 @@ class Store:
                 raise _unavailable(self.path, error) from error
         try:
             need = 2 * header.file_size
-            self._index.write(
-                lambda tables: room.evict(self._layout, tables, self.max_size, free=need, keep=(key,))
-            )
+            self._index.write(lambda tables: room.evict(self._layout, tables, self.max_size, free=need, keep=(key,)))
             return self._place(header, stored)
         except OSError as error:
             raise StoreFull(
@@ -443,9 +437,7 @@ class Store:
 
     def _writable(self) -> None:
         if self.readonly:
-            raise StoreReadOnly(
-                f"the store {self.path} can only be read", "name another one with --store DIR"
-            )
+            raise StoreReadOnly(f"the store {self.path} can only be read", "name another one with --store DIR")
 
     def _row(self, key: str) -> dict[str, Any] | None:
         row: dict[str, Any] | None = None
@@ -548,9 +540,7 @@ def _short(name: str) -> str:
 
 def _unavailable(path: Path, error: OSError) -> StoreError:
     if error.errno in _FULL:
-        return StoreFull(
-            f"there is no room for a store in {path}", "free some disk, or name another --store DIR"
-        )
+        return StoreFull(f"there is no room for a store in {path}", "free some disk, or name another --store DIR")
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
         return StoreUnavailable(
             f"the disk of {path} gives no file locks (network folders often do not)",

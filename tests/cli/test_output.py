@@ -48,9 +48,7 @@ def test_exit_codes(error: BaseException, code: int, capsys: pytest.CaptureFixtu
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_debug_shows_the_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CONDUIT_DEBUG", "1")
     report(RuntimeError("deep"))
     assert "RuntimeError: deep" in capsys.readouterr().err
@@ -66,9 +64,7 @@ def test_debug_shows_the_traceback(
         (SafetensorError("MetadataIncompleteBuffer"), 5, "damaged"),
     ],
 )
-def test_raw_errors_are_told_apart(
-    error: Exception, code: int, named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_raw_errors_are_told_apart(error: Exception, code: int, named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert report(error) == code
     message = capsys.readouterr().err
     assert named in message

@@ -41,7 +41,7 @@ def test_selection_is_the_formula(
 
     attention = [sum(float(evidence.attention[layer, t]) for layer in range(3)) / 3 for t in range(total)]
     score = [
-        sum(float(evidence.attention[l, t]) * (float(evidence.value_norms[l, t]) if norm else 1) for l in range(3)) / 3  # noqa: E741, E501
+        sum(float(evidence.attention[l, t]) * (float(evidence.value_norms[l, t]) if norm else 1) for l in range(3)) / 3  # noqa: E741
         for t in range(total)
     ]
     base = attention if source == "attention" else score
@@ -88,7 +88,13 @@ def test_every_policy_spends_its_budget_and_no_more(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("guess", {}), ("conduit", {"lambda_": 2}), ("conduit", {"depth": 3}), ("reuse", {"lambda_": 1}), ("conduit", {"coefficient": "x"})],
+    [
+        ("guess", {}),
+        ("conduit", {"lambda_": 2}),
+        ("conduit", {"depth": 3}),
+        ("conduit", {"coefficient": "x"}),
+        ("reuse", {"lambda_": 1}),
+    ],
 )
 def test_unknown_policies_and_options_are_usage_errors(name: str, options: dict[str, object]) -> None:
     with pytest.raises(UsageError):

@@ -24,16 +24,16 @@ def ingest(path: str, numbers: list[int], max_size: int | None = None) -> None:
             store.label(pages.key(number), "report.pdf", number)
 
 
-def churn(path: str, seed: int, count: int, max_size: int) -> None:
+def churn(path: str, seed: int, count: int, max_size: int, *, steps: int = 20, remove: bool = True) -> None:
     """Write, read, remove and evict in a random order."""
     order = random.Random(seed)
     with Store.open(path, max_size=max_size) as store:
-        for _ in range(60):
+        for _ in range(steps):
             number = order.randrange(count)
             with store.pin([pages.key(number)]):
                 if not pages.holds(store, number):
                     pages.write(store, number)
-            if order.random() < 0.2:
+            if remove and order.random() < 0.2:
                 store.remove([pages.key(order.randrange(count))])
             store.remember("page", str(number), order.random())
 

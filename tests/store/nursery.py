@@ -41,10 +41,10 @@ class Nursery:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
-    def start(
-        self, action: str, *, kill_after: float | None = None, die_at: int | None = None, **args: Any
-    ) -> int:
+    def start(self, action: str, *, kill_after: float | None = None, die_at: int | None = None, **args: Any) -> int:
         """Fork a child for an action; its pid. With `kill_after` (seconds), it is gone on return."""
         sent = {"do": action, "args": args, "kill_after": kill_after, "die_at": die_at}
         return int(self._ask(sent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def key(number: int, **changes: Any) -> str:
     return entry_key(identity(number, **changes))
 
 
+@lru_cache(maxsize=400)
 def tensors(number: int, *, tokens: int = 24, layers: int = 3) -> dict[str, Tensor]:
     """The tensors of page `number`: keys, values, norms and embeddings."""
     seeded = torch.Generator().manual_seed(number)

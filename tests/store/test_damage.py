@@ -36,9 +36,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "cut within the header": lambda file: file.write_bytes(file.read_bytes()[:100]),
     "zeros at the end": lambda file: file.write_bytes(file.read_bytes()[:-4096] + bytes(4096)),
     "too long": lambda file: file.write_bytes(file.read_bytes() + b"x"),
-    "a header that says it is huge": lambda file: file.write_bytes(
-        struct.pack("<Q", 1 << 60) + file.read_bytes()[8:]
-    ),
+    "a header that says it is huge": lambda file: file.write_bytes(struct.pack("<Q", 1 << 60) + file.read_bytes()[8:]),
     "garbage": lambda file: file.write_bytes(bytes(range(256)) * 8),
     "same size garbage": lambda file: file.write_bytes(b"7" * file.stat().st_size),
     "another entry's file": _swap,
@@ -115,12 +113,8 @@ def test_verify_finds_and_mends(path: Path) -> None:
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from(["write", "remove", "vanish", "read", "reopen"]), st.integers(0, 5)))
-)
-def test_the_count_never_drifts(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
-) -> None:
+@given(st.lists(st.tuples(st.sampled_from(["write", "remove", "vanish", "read", "reopen"]), st.integers(0, 5))))
+def test_the_count_never_drifts(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
     """Files vanish from outside, whatever else happens: the total is that of the disk."""
     path = tmp_path_factory.mktemp("drift")
     store = Store.open(path, max_size=45_000)

@@ -27,6 +27,11 @@ def _fill(disk: Path) -> None:
             return
 
 
+def _write_all_pages(store: Store) -> None:
+    for number in range(300):
+        pages.write(store, number)
+
+
 def test_a_full_disk_evicts_and_goes_on(small_disk: Path) -> None:
     """Scenario 59, for real: a 2 MiB disk and a cap far beyond it."""
     with Store.open(small_disk / "store", max_size=10**9) as store:
@@ -41,8 +46,7 @@ def test_a_full_disk_with_all_pinned_is_told(small_disk: Path) -> None:
     keys = [pages.key(number) for number in range(300)]
     with Store.open(small_disk / "store", max_size=10**9) as store, store.pin(keys):
         with pytest.raises(StoreFull, match="full"):
-            for number in range(300):
-                pages.write(store, number)
+            _write_all_pages(store)
         kept = len(store.entries())
         assert kept > 20
         assert all(pages.holds(store, number) for number in range(kept))
@@ -67,17 +71,16 @@ def test_no_store_is_made_on_a_full_disk(small_disk: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_one_failed_write_is_retried_after_eviction(
-    path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_one_failed_write_is_retried_after_eviction(path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with Store.open(path) as store:
         for number in range(5):
             pages.write(store, number)
-        real, fail = store_module._write_all, [True]
+        real, failures = store_module._write_all, 1
 
         def failing(fd: int, data: memoryview) -> None:
-            if len(data) > 3000 and fail.pop():
-                fail.append(False)
+            nonlocal failures
+            failures -= 1
+            if failures >= 0:
                 raise OSError(code, os.strerror(code))
             real(fd, data)
 
@@ -85,10 +88,7 @@ def test_one_failed_write_is_retried_after_eviction(
         pages.write(store, 9)
         assert pages.holds(store, 9)
         assert 2 <= len(store.entries()) < 6
-        fail[:] = [True] * 9
-        monkeypatch.setattr(
-            store_module, "_write_all", lambda *_: (_ for _ in ()).throw(OSError(code, "full"))
-        )
+        failures = 2
         with pytest.raises(StoreFull, match="full"):
             pages.write(store, 10)
     pages.check_whole(path, range(11))
@@ -128,9 +128,7 @@ def test_a_read_only_disk_is_read(small_disk: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["lmdb", "flock"])
-def test_a_disk_without_locks_is_named_as_such(
-    path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_disk_without_locks_is_named_as_such(path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Scenarios 48 and 52: our own words and a way out, not LMDB's."""
 
     def no_locks(*_args: Any, **_options: Any) -> Any:

@@ -109,7 +109,7 @@ def test_bf16_is_exact_for_a_bf16_model_and_bounded_for_others(store: Store) -> 
 
 def test_codecs_take_less_room(store: Store) -> None:
     """Scenario 62: a codec is a choice, is part of the key, and shows in the statistics."""
-    large = pages.tensors(1, tokens=256)
+    large = dict(pages.tensors(1, tokens=256))
     large["keys"], large["values"] = torch.randn(2, 4, 2, 256, 64).unbind()
     for codec in ("exact", "bf16", "int8"):
         store.write(pages.identity(1, codec=codec), large, {"tokens": 256})

@@ -32,15 +32,13 @@ def test_two_ingest_the_same_document(nursery: Nursery, path: Path) -> None:
 def test_one_evicts_while_another_asks(nursery: Nursery, path: Path) -> None:
     Store.open(path).close()
     asking = nursery.start("ask", path=str(path), numbers=[0, 1, 2], seconds=1.5)
-    churning = nursery.start("churn", path=str(path), seed=3, count=40, max_size=80_000)
+    churning = nursery.start("churn", path=str(path), seed=3, count=40, max_size=80_000, steps=150, remove=False)
     assert nursery.wait(asking) == 0
     assert nursery.wait(churning) == 0
     pages.check_whole(path, range(40))
 
 
-def test_one_grows_the_map_while_another_reads(
-    nursery: Nursery, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_grows_the_map_while_another_reads(nursery: Nursery, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "MAP_SIZE", 1 << 17)
     with Store.open(path) as store:
         growing = nursery.start("grow", path=str(path), count=400)
