@@ -125,6 +125,7 @@ class PageLoader:
         meta = {**fresh.meta, "document": document.name, "page": page.number}
         try:
             info = self.store.write(identity, fresh.tensors, meta)
+            self.store.label(key, document.name, page.number)
         except (StoreFull, StoreReadOnly) as error:
             self._tell(f"{error.message}; answering without storing")
             report = replace(report, status="unstored", notes=(*report.notes, error.message))

@@ -113,12 +113,17 @@ def draw_form(r: random.Random) -> Form:
                 [r.sample(["Q1", "Q2", "Q3", "Q4"], count), r.sample(words.MONTHS, count), _heads(r, count)]
             )
             rows = {r.choice([r.choice(words.CITIES), r.choice(words.ITEMS), r.choice(words.NAMES)]) for _ in range(6)}
-            blocks.append((kind, [(row, words.number) for row in sorted(rows, key=lambda _: r.random())], heads))
+            blocks.append((kind, [(row, words.number) for row in _shuffled(r, rows)], heads))
         else:
             labels = {words.label(r) for _ in range(r.randint(2, 7))}
-            pairs = [(text, words.value_kind(r)) for text in sorted(labels, key=lambda _: r.random())]
+            pairs = [(text, words.value_kind(r)) for text in _shuffled(r, labels)]
             blocks.append((kind, pairs, []))
     return Form(words.title if r.random() < 0.85 else None, blocks)
+
+
+def _shuffled(r: random.Random, texts: set[str]) -> list[str]:
+    """In an order that depends on the generator alone, not on the hashes of strings."""
+    return sorted(sorted(texts), key=lambda _: r.random())
 
 
 def _heads(r: random.Random, count: int) -> list[str]:

@@ -64,4 +64,4 @@ def render_pdf(page: Page, scale: float = 1.5) -> Image.Image:
 
 
 def _key(path: str) -> str:
-    return "F" + str(abs(hash(path)) % 10_000)
+    return "F" + "".join(c for c in path if c.isalnum())[-24:]

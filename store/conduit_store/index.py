@@ -89,13 +89,19 @@ class _Environment:
             if not self.readonly:
                 raise
             self.env = self._try(lock=False)  # a read-only disk has no place for a reader's slot
-        self.dbs = {name: self._table(name) for name in _TABLES}
-        if not self.readonly:
-            self.env.reader_check()
-        pages, size = self.env.info()["last_pgno"] + 1, self.env.stat()["psize"]
-        # LMDB maps the file: reading past its end would kill the process. (It may lack a few free pages.)
-        if (self.folder / "data.mdb").stat().st_size < (pages - 8) * size:
+        try:
+            self._check_length()
+            self.dbs = {name: self._table(name) for name in _TABLES}
+            if not self.readonly:
+                self.env.reader_check()
+        except lmdb.Error:
             self.env.close()
+            raise
+
+    def _check_length(self) -> None:
+        """LMDB maps its file: reading past the end would kill the process. (It may lack a few free pages.)"""
+        pages, size = self.env.info()["last_pgno"] + 1, self.env.stat()["psize"]
+        if (self.folder / "data.mdb").stat().st_size < (pages - 8) * size:
             raise lmdb.CorruptedError("the file is cut short")
 
     def _try(self, *, lock: bool) -> Any:

@@ -8,8 +8,6 @@ import signal
 import time
 from pathlib import Path
 
-import torch
-
 from conduit_store import Store, StoreReadOnly, index
 from tests.store import pages
 
@@ -120,24 +118,3 @@ def read_only(path: str, number: int) -> None:
             except StoreReadOnly:
                 return
     raise AssertionError("a read-only store was written")
-
-
-def one_layer(path: str) -> None:
-    """Reading one layer of a big entry maps little more than that layer into memory."""
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    keys = torch.zeros(64, 2, 1024, 128)
-    size = keys.numel() * 4
-    big = pages.identity(0)
-    with Store.open(path) as store:
-        name = store.write(big, {"keys": keys}, {}).key
-        del keys
-        for verify in (False, True):
-            store._verify_on_read = verify
-            before = resident()
-            entry = store.read(name, big)
-            assert entry is not None
-            assert float(entry.layer("keys", 40).sum()) == 0
-            assert resident() - before < size / 16

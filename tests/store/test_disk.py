@@ -39,7 +39,7 @@ def test_a_full_disk_evicts_and_goes_on(small_disk: Path) -> None:
             pages.write(store, number)
             assert pages.holds(store, number)
         assert 20 < len(store.entries()) < 300
-    assert pages.check_whole(small_disk / "store", range(300)) > 20
+    assert pages.check_whole(small_disk / "store", range(300)) > 5
 
 
 def test_a_full_disk_with_all_pinned_is_told(small_disk: Path) -> None:

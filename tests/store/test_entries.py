@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from safetensors import safe_open
 
 from conduit_store import Store, StoreError, StoreFull
 from tests.store import pages
-from tests.store.nursery import Nursery
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.uint8, torch.bool]
 SHAPES = st.lists(st.integers(0, 5), max_size=4)
@@ -27,7 +27,7 @@ def test_exact_gives_back_every_bit(store: Store, data: st.DataObject, shapes: l
         for number, shape in enumerate(shapes)
     }
     named = pages.identity(data.draw(st.integers(0, 2**62)))
-    entry = store.read(store.write(named, tensors, {"shapes": shapes}).key, named)  # type: ignore[dict-item]
+    entry = store.read(store.write(named, tensors, {"shapes": shapes}).key, named)
     assert entry is not None
     assert list(entry.names) == sorted(tensors)
     for name, expected in tensors.items():
@@ -57,8 +57,23 @@ def test_a_layer_is_that_part_of_the_tensor(store: Store, codec: str) -> None:
             assert torch.equal(entry.layer(name, layer), entry.tensor(name)[layer])
 
 
-def test_a_layer_is_read_alone(nursery: Nursery, path: Path) -> None:
-    assert nursery.run("one_layer", path=str(path)) == 0
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_layer_is_read_alone(path: Path, verify: bool) -> None:
+    """What is resident of the mapped file is about one layer, also where the checksum was checked."""
+    keys = torch.ones(64, 2, 1024, 128)
+    with Store.open(path, verify_on_read=verify, max_size=10**9) as store:
+        name = store.write(pages.identity(0), {"keys": keys}, {}).key
+        entry = store.read(name, pages.identity(0))
+        assert entry is not None
+        assert torch.equal(entry.layer("keys", 40), keys[40])
+        resident = mapped = False
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+                mapped = name in line
+            elif mapped and line.startswith("Rss:"):
+                resident = True
+                assert int(line.split()[1]) * 1024 <= 4 * keys[0].nbytes
+        assert resident
 
 
 def test_what_was_read_can_be_changed_without_changing_the_store(store: Store) -> None:

@@ -14,8 +14,9 @@ CAP = 80_000  # about eight pages: eviction is going on as well
 POINTS = 220
 
 
-def test_killed_at_random_moments(nursery: Nursery, path: Path) -> None:
+def test_killed_at_random_moments(nursery: Nursery, memory_disk: Path) -> None:
     """Scenarios 38 and 39: the same store survives all of them, one after the other."""
+    path = memory_disk / "store"
     start = time.monotonic()
     assert nursery.run("churn", path=str(path), seed=0, count=len(PAGES), max_size=CAP) == 0
     whole_run = time.monotonic() - start
@@ -32,12 +33,12 @@ def test_killed_at_random_moments(nursery: Nursery, path: Path) -> None:
     assert hits > killed, "hardly any page survived: the test proves nothing"
 
 
-def test_killed_at_every_call_that_changes_the_disk(nursery: Nursery, tmp_path: Path) -> None:
-    """Not at random: before and after each write, flush, rename, unlink and mkdir, from an empty folder on."""
+def test_killed_at_every_call_that_changes_the_disk(nursery: Nursery, memory_disk: Path) -> None:
+    """Not at random: before and after each write, flush, rename, unlink, mkdir, from an empty folder."""
     point = 0
     while True:
         point += 1
-        path = tmp_path / str(point)
+        path = memory_disk / str(point)
         pid = nursery.start("ingest", die_at=point, path=str(path), numbers=[0, 1, 2], max_size=25_000)
         if nursery.wait(pid) == 0:
             break
