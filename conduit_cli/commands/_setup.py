@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
@@ -17,9 +17,8 @@ from conduit_cli.errors import UsageError
 if TYPE_CHECKING:
     from conduit_cli.session import DocumentRequest, Session
 
-__all__ = ["Setup", "parse_size", "policy_options", "requests", "with_password"]
+__all__ = ["Setup", "parse_size", "policy_options", "requests"]
 
-T = TypeVar("T")
 _CODECS = ("exact", "bf16", "int8")
 _DEVICES = ("auto", "cpu", "cuda")
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -66,37 +65,49 @@ class Setup:
                 max_pixels=self.max_pixels,
                 offline=self.offline,
             )
+            output.note(f"model {model.name} on {model.device} in {model.dtype}")
             if origin == "bundled":
                 output.note(_ABOUT_BUNDLED)
             yield Session(model, store, codec=self.codec, listener=listener)
 
 
-def requests(paths: Sequence[Path], pages: str | None, password_file: Path | None) -> list[DocumentRequest]:
-    """Documents of one command; the page range applies to the first."""
+def requests(
+    paths: Sequence[Path], pages: str | None, password_file: Path | None, *, pages_of_all: bool = False
+) -> list[DocumentRequest]:
+    """Documents of one command, each opened once here: what is wrong with them is told before a model is loaded.
+
+    Args:
+        pages: applies to the first document; to every one with `pages_of_all`.
+
+    Raises:
+        InputError: a document can't be opened.
+        UsageError: the page range is off.
+    """
     from conduit_cli.documents import read_password
     from conduit_cli.session import DocumentRequest
 
     password = read_password(password_file) if password_file else None
     return [
-        DocumentRequest(path, pages if index == 0 else None, password) for index, path in enumerate(paths)
+        _opened(DocumentRequest(path, pages if index == 0 or pages_of_all else None, password))
+        for index, path in enumerate(paths)
     ]
 
 
-def with_password(
-    documents: Sequence[DocumentRequest], work: Callable[[Sequence[DocumentRequest]], T]
-) -> T:
-    """Do the work; where a document is locked and a person sits at the terminal, ask them once."""
-    from conduit_cli.documents import DocumentLocked
+def _opened(request: DocumentRequest) -> DocumentRequest:
+    """The request, with a password where one is needed and a person at the terminal types it."""
+    from conduit_cli.documents import DocumentLocked, open_document, parse_pages
 
     try:
-        return work(documents)
+        with open_document(request.path, password=request.password) as document:
+            parse_pages(request.pages, document.page_count)
+        return request
     except DocumentLocked as locked:
         if locked.tried or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
     import typer
 
-    password = typer.prompt("Password", hide_input=True, err=True)
-    return work([replace(one, password=password) for one in documents])
+    password = typer.prompt(f"Password of {request.path.name}", hide_input=True, err=True)
+    return _opened(replace(request, password=password))
 
 
 def policy_options(lambda_: float | None) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from conduit_cli.commands import _options as o
-from conduit_cli.commands._setup import Setup, policy_options, requests, with_password
+from conduit_cli.commands._setup import Setup, policy_options, requests
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import UsageError
@@ -68,7 +68,7 @@ def ask(
     listener = ConsoleListener(output, stream=not (as_json or no_stream))
     documents = requests([path, *(others or [])], pages, password_file)
     with setup.session(output, listener) as session:
-        answer = with_password(documents, lambda these: session.ask(these, asked, options))
+        answer = session.ask(documents, asked, options)
     if as_json:
         output.data(answer.to_dict())
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conduit_cli.commands import _options as o
-from conduit_cli.commands._setup import Setup, requests, with_password
+from conduit_cli.commands._setup import Setup, requests
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import InputError, StoreError
@@ -35,11 +35,9 @@ def ingest(
     """Render pages, prefill each once, and keep their state on disk."""
     setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
     output = Output(as_json=as_json, quiet=quiet)
-    documents = requests(paths, pages, password_file)
-    if pages is not None:
-        documents = [type(one)(one.path, pages, one.password) for one in documents]
-    with setup.session(output, ConsoleListener(output)) as session:
-        report = with_password(documents, lambda these: session.ingest(these, strict=strict))
+    documents = requests(paths, pages, password_file, pages_of_all=True)
+    with setup.session(output, ConsoleListener(output, every_page=True)) as session:
+        report = session.ingest(documents, strict=strict)
     if as_json:
         output.data(report.to_dict())
     else:

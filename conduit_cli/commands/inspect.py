@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conduit_cli.commands import _options as o
-from conduit_cli.commands._setup import Setup, policy_options, requests, with_password
+from conduit_cli.commands._setup import Setup, policy_options, requests
 from conduit_cli.commands.ask import question_text, summary
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
@@ -61,7 +61,7 @@ def inspect(
     output = Output(as_json=as_json, quiet=quiet)
     documents = requests([path, *(others or [])], pages, password_file)
     with setup.session(output, ConsoleListener(output)) as session:
-        answer = with_password(documents, lambda these: session.ask(these, asked, options))
+        answer = session.ask(documents, asked, options)
     if as_json:
         output.data(answer.to_dict())
         return

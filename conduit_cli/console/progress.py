@@ -17,10 +17,11 @@ class ConsoleListener(Listener):
 
     Args:
         stream: write pieces of the answer to stdout as they come.
+        every_page: tell of pages that were there already, too.
     """
 
-    def __init__(self, output: Output, *, stream: bool = False) -> None:
-        self._output, self._stream = output, stream
+    def __init__(self, output: Output, *, stream: bool = False, every_page: bool = False) -> None:
+        self._output, self._stream, self._every_page = output, stream, every_page
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self.streamed = False
@@ -34,13 +35,15 @@ class ConsoleListener(Listener):
         self._clear()
 
     def page(self, page: IngestedPage, done: int, total: int) -> None:
-        """One page is ready; pages that were there already are not news."""
+        """One page is ready; where a question was asked, pages that were there already are not news."""
         if self._output.quiet:
             return
         if self._output.console.is_terminal:
             self._advance(done, total)
-        elif page.status not in ("present", "failed"):
-            self._output.note(f"page {done}/{total}: {page.document}, page {page.page}, {page.tokens} tokens")
+        elif page.status != "failed" and (self._every_page or page.status != "present"):
+            self._output.note(
+                f"page {done}/{total}: {page.document}, page {page.page}, {page.tokens} tokens, {page.status}"
+            )
         if page.status == "failed":
             self._output.note(f"{page.document}, page {page.page} failed: {'; '.join(page.notes)}")
         elif page.status != "present":

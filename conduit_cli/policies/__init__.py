@@ -16,7 +16,7 @@ from conduit_cli.errors import UsageError
 if TYPE_CHECKING:
     from conduit_cli.policies.base import Policy
 
-__all__ = ["create", "names"]
+__all__ = ["check", "create", "names"]
 
 _POLICIES = {
     "conduit": "conduit:Conduit",
@@ -30,14 +30,23 @@ def names() -> list[str]:
     return list(_POLICIES)
 
 
+def check(name: str) -> None:
+    """Refuse an unknown name.
+
+    Raises:
+        UsageError: there is no such policy.
+    """
+    if name not in _POLICIES:
+        raise UsageError(f"there is no policy {name!r}", f"choose one of: {', '.join(names())}")
+
+
 def create(name: str, options: Mapping[str, Any] | None = None) -> Policy:
     """The policy of that name with its options.
 
     Raises:
         UsageError: there is no such policy, or it has no such option.
     """
-    if name not in _POLICIES:
-        raise UsageError(f"there is no policy {name!r}", f"choose one of: {', '.join(names())}")
+    check(name)
     module, attribute = _POLICIES[name].split(":")
     factory = getattr(import_module(f"conduit_cli.policies.{module}"), attribute)
     options = dict(options or {})

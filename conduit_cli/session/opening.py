@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conduit_store import Store
-
 if TYPE_CHECKING:
     from conduit_cli.models.loading import Model
+    from conduit_store import Store
 
 __all__ = ["default_store_path", "load_model", "open_store"]
 
@@ -33,6 +32,8 @@ def open_store(path: Path | None = None, *, max_size: int | None = None, verify:
     Raises:
         StoreError: it can't be opened.
     """
+    from conduit_store import Store
+
     return Store.open(path or default_store_path(), max_size=max_size, verify_on_read=verify)
 
 

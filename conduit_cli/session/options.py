@@ -49,10 +49,7 @@ class AskOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
             raise UsageError(f"the ratio is {self.ratio:g}, but goes from 0 to 1", "try: --ratio 0.1")
-        if self.policy not in policies.names():
-            raise UsageError(
-                f"there is no policy {self.policy!r}", f"choose one of: {', '.join(policies.names())}"
-            )
+        policies.check(self.policy)
         if self.max_new_tokens < 1:
             raise UsageError(f"max-new-tokens is {self.max_new_tokens}, but must be at least 1")
         if not self.temperature >= 0:

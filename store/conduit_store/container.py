@@ -21,7 +21,7 @@ from torch import Tensor
 from conduit_store.errors import StoreDamaged, StoreError
 from conduit_store.identity import FORMAT, JSON, canonical_json, entry_key
 
-__all__ = ["Header", "check_data", "make_header", "read_header", "tensor_bytes"]
+__all__ = ["Header", "Stored", "check_data", "make_header", "read_header", "tensor_bytes"]
 
 _CODES = {
     torch.float64: "F64", torch.int64: "I64", torch.float32: "F32", torch.int32: "I32",

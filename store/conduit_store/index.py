@@ -228,7 +228,7 @@ class Index:
         code = getattr(error, "code", None) or getattr(error, "errno", None)
         if code in (errno.ENOSPC, errno.EDQUOT) or isinstance(error, lmdb.DiskError):
             return OSError(errno.ENOSPC, "no space left for the store's index")
-        if code in _NO_LOCKS or isinstance(error, lmdb.LockError) or "lock" in str(error).lower():
+        if code in _NO_LOCKS or isinstance(error, lmdb.LockError):
             return StoreUnavailable(
                 f"the disk of {self._folder.parent} gives no file locks (network folders often do not)",
                 "choose a folder on a local disk with --store DIR or CONDUIT_STORE",

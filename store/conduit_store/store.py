@@ -207,13 +207,20 @@ class Store:
         return entry
 
     def _open_entry(self, key: str, row: Mapping[str, Any]) -> Entry:
-        fd = os.open(self._layout.object(key), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fd = os.open(self._layout.object(key), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
         try:
             header = _checked_header(fd, key, row)
             if self._verify_on_read:
                 check_data(fd, header)
             return Entry(fd, header)
         except OSError as error:
+            if error.errno not in (errno.EIO, errno.EISDIR):
+                raise _unavailable(self.path, error) from error  # our trouble, not the file's
             raise StoreDamaged(f"it can't be read ({error.strerror})") from error
         finally:
             os.close(fd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,3 +85,21 @@ def test_samples_at_a_tenth(session: Session) -> None:
     assert right >= right_full - 2
 
 
+
+
+def test_peak_memory(tmp_path: Path) -> None:
+    """Serving takes the prompt's K/V, 30 % on top, and what a plain forward of the same rows takes."""
+    measured = {}
+    for mode in ("prepare", "ask", "stock"):
+        command = [sys.executable, "-m", "tests.figures.memory", mode, str(tmp_path / "store")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        measured[mode] = json.loads(done.stdout.splitlines()[-1])
+    ask, stock = measured["ask"], measured["stock"]
+    share = (ask["peak"] - stock["peak"]) / ask["kv"]
+    _say(
+        f"peak memory of serving {ask['tokens']} tokens at r = 0.1: {ask['peak'] / 2**20:.0f} MiB over the model, K/V "
+        f"{ask['kv'] / 2**20:.0f} MiB, plain forward of the refreshed rows {stock['peak'] / 2**20:.0f} MiB: "
+        f"{share:.2f} times K/V on top of it"
+    )
+    assert share <= 1.3

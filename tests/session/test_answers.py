@@ -28,7 +28,9 @@ def test_interleaved_questions_equal_those_of_fresh_sessions(model: Model, store
     path = pdf(PAGES)
     cases = [("1", "What is the total?", 0.1), ("2-3", "What is the total on page 3?", 0.5), ("1-3", "Who?", 0.0)]
     one = Session(model, store)
-    fresh = {case: Session(model, store).ask(request(path, case[0]), case[1], AskOptions(ratio=case[2])) for case in cases}
+    fresh = {
+        case: Session(model, store).ask(request(path, case[0]), case[1], AskOptions(ratio=case[2])) for case in cases
+    }
     for case in [*cases, *cases[::-1]]:
         again = one.ask(request(path, case[0]), case[1], AskOptions(ratio=case[2]))
         assert again.answer == fresh[case].answer

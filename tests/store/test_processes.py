@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import threading
 import time
@@ -141,12 +143,30 @@ def test_an_open_entry_outlives_its_eviction(store: Store) -> None:
     assert entry.tensor("keys").equal(pages.tensors(1)["keys"])
 
 
-def test_many_open_entries_hold_no_files(store: Store) -> None:
+def test_many_open_entries_do_not_use_up_the_descriptors(store: Store) -> None:
     pages.write(store, 1)
     before = len(os.listdir("/proc/self/fd"))
-    entries = [store.read(pages.key(1), pages.identity(1)) for _ in range(50)]
+    entries = [store.read(pages.key(1), pages.identity(1)) for _ in range(400)]
+    assert len(os.listdir("/proc/self/fd")) <= before + 256
+    keys = pages.tensors(1)["keys"]
+    assert all(entry is not None and entry.tensor("keys").equal(keys) for entry in entries)
+    del entries
+    gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
-    assert all(entries)
+
+
+def test_running_out_of_descriptors_is_not_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages.write(store, 1)
+
+    def too_many(*_args: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", too_many)
+        with pytest.raises(StoreUnavailable, match="Too many open files"):
+            pages.holds(store, 1)
+    assert pages.holds(store, 1)
+    assert not store.damaged
 
 
 def test_the_least_recently_used_goes_first(path: Path) -> None:
