@@ -141,6 +141,11 @@ def _reserve(path: Path) -> None:
             os.close(fd)
 
 
+def _says(error: Exception, *codes: int) -> bool:
+    """Whether an error is one of these; LMDB's tell it by their text alone."""
+    return getattr(error, "errno", None) in codes or any(os.strerror(code) in str(error) for code in codes)
+
+
 _shared: dict[tuple[int, int, bool], _Environment] = {}
 _guard = threading.Lock()
 
@@ -225,10 +230,9 @@ class Index:
             return StoreDamaged(
                 f"the index of the store {self._folder.parent} is damaged", "conduit cache verify --fix"
             )
-        code = getattr(error, "code", None) or getattr(error, "errno", None)
-        if code in (errno.ENOSPC, errno.EDQUOT) or isinstance(error, lmdb.DiskError):
+        if _says(error, errno.ENOSPC, errno.EDQUOT) or isinstance(error, lmdb.DiskError):
             return OSError(errno.ENOSPC, "no space left for the store's index")
-        if code in _NO_LOCKS or isinstance(error, lmdb.LockError):
+        if _says(error, *_NO_LOCKS) or isinstance(error, lmdb.LockError):
             return StoreUnavailable(
                 f"the disk of {self._folder.parent} gives no file locks (network folders often do not)",
                 "choose a folder on a local disk with --store DIR or CONDUIT_STORE",

@@ -103,3 +103,27 @@ def test_peak_memory(tmp_path: Path) -> None:
         f"{share:.2f} times K/V on top of it"
     )
     assert share <= 1.3
+
+
+@pytest.mark.parametrize("codec", ["bf16", "int8"])
+def test_what_a_codec_costs(bundled: Model, session: Session, tmp_path: Path, codec: str) -> None:
+    """KL of the first answer token to the exact store, and bytes, over the samples' questions at r = 0.1."""
+    options = AskOptions(ratio=0.1)
+    divergences = []
+    with open_store(tmp_path / "store") as store:
+        other = Session(bundled, store, codec=codec)
+        for question in _QUESTIONS:
+            requests = [DocumentRequest(_SAMPLES / question["document"])]
+            logits = []
+            for one in (session, other):
+                with one.conversation(requests, options) as talk:
+                    _, served = one.serve(talk.pages, (), question["question"], options)
+                logits.append(served.logits.double().log_softmax(-1))
+            divergences.append(float((logits[0].exp() * (logits[0] - logits[1])).sum()))
+        size = sum(entry.nbytes for entry in store.entries())
+        exact = sum(entry.nbytes for entry in session.store.entries())
+    _say(
+        f"codec {codec}: {size / exact:.0%} of the bytes of an exact float32 page; KL of the first answer token to the "
+        f"exact store at r = 0.1: mean {sum(divergences) / len(divergences):.1e}, largest {max(divergences):.1e}"
+    )
+    assert max(divergences) < 0.05

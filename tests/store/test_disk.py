@@ -133,7 +133,7 @@ def test_a_disk_without_locks_is_named_as_such(path: Path, monkeypatch: pytest.M
 
     def no_locks(*_args: Any, **_options: Any) -> Any:
         if where == "lmdb":
-            raise lmdb.Error(f"{path}: No locks available", errno.ENOLCK)
+            raise lmdb.Error(f"{path}: {os.strerror(errno.ENOLCK)}")
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("lmdb.open" if where == "lmdb" else "fcntl.flock", no_locks)
