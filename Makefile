@@ -8,7 +8,7 @@ TORCH  := torch==2.13.0
 
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check clean
+.PHONY: demo test lint check faults mini clean
 
 demo: $(VENV)/.ready
 	@bash samples/demo.sh $(BIN)/conduit
@@ -24,6 +24,10 @@ lint: $(VENV)/.ready-dev
 # The figures that the README quotes.
 check: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest tests/figures -s
+
+# What was broken on purpose, and what survived.
+faults: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.fault_table
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from conduit_cli.documents._wire import Refusal
 
 __all__ = ["ImageReader"]
-
-_ORIENTATION = 0x0112
 
 
 class ImageReader:
@@ -30,7 +28,7 @@ class ImageReader:
         if kind not in Image.OPEN:
             raise Refusal("format", kind)
         self._max_pixels = max_pixels
-        self._image = Image.open(path, formats=(kind,))
+        self._image = _open(path, kind)
         self._check_size()
         frames = int(getattr(self._image, "n_frames", 1))
         self.pages = frames if kind == "TIFF" else 1
@@ -62,6 +60,13 @@ class ImageReader:
             raise Refusal("damaged", f"its size is {width} x {height}")
         if width * height > self._max_pixels:
             raise Refusal("pixels", f"{width} x {height}")
+
+
+def _open(path: str, kind: str) -> Image.Image:
+    try:
+        return Image.open(path, formats=(kind,))
+    except UnidentifiedImageError as error:
+        raise Refusal("damaged", "its header makes no sense") from error
 
 
 def _upright(image: Image.Image) -> tuple[Image.Image, list[str]]:

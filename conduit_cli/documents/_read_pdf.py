@@ -20,6 +20,9 @@ __all__ = ["PdfReader"]
 
 _TELLING = re.compile(r"error|cannot|can't|invalid|broken|ignor|damag|trunc|unexpected|too |fail", re.IGNORECASE)
 _MAX_WARNINGS = 2
+# MuPDF caps its cache of fonts and pictures at 256 MiB and can't tell its size (2.0): emptied now and
+# then it stays small, emptied after each page it costs 25 ms of font loading.
+_PAGES_PER_CACHE = 16
 
 
 class PdfReader:
@@ -45,6 +48,7 @@ class PdfReader:
         if self._document.is_repaired:
             self.notes.append("the PDF's internal index was damaged and has been rebuilt")
         self._loaded: tuple[int, Any] | None = None
+        self._drawn = 0
 
     def _unlock(self, password: str | None) -> None:
         if password is None:
@@ -66,9 +70,7 @@ class PdfReader:
         """The page with its annotations and form fields, scaled to exactly `width` x `height`."""
         page = self._page(number)
         bounds = mupdf.fz_bound_page(page)
-        scale = mupdf.FzMatrix(
-            width / (bounds.x1 - bounds.x0), 0, 0, height / (bounds.y1 - bounds.y0), 0, 0
-        )
+        scale = mupdf.FzMatrix(width / (bounds.x1 - bounds.x0), 0, 0, height / (bounds.y1 - bounds.y0), 0, 0)
         matrix = mupdf.fz_concat(mupdf.fz_translate(-bounds.x0, -bounds.y0), scale)
         pixmap = pymupdf.Pixmap(pymupdf.csRGB, pymupdf.IRect(0, 0, width, height), False)
         pixmap.clear_with(255)
@@ -76,7 +78,9 @@ class PdfReader:
         mupdf.fz_run_page(page, device, mupdf.FzMatrix(), mupdf.FzCookie())
         mupdf.fz_close_device(device)
         notes = _warnings()
-        pymupdf.TOOLS.store_shrink(100)  # its size can't be asked for in PyMuPDF 2.0
+        self._drawn += 1
+        if self._drawn % _PAGES_PER_CACHE == 0:
+            pymupdf.TOOLS.store_shrink(100)
         return width, height, memoryview(bytes(pixmap.samples)), notes
 
     def _page(self, number: int) -> Any:
@@ -98,8 +102,7 @@ def _open(path: str) -> Any:
     try:
         return pymupdf.open(path, filetype="pdf")
     except Exception as error:
-        cause = error.__cause__ or error
-        raise Refusal("damaged", str(cause)) from error
+        raise Refusal("damaged", str(error.__cause__ or error)) from error
 
 
 def _warnings() -> list[str]:

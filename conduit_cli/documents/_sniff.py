@@ -93,11 +93,10 @@ def sniff(head: bytes) -> Kind:
 
 
 def _brand(head: bytes) -> Kind:
-    """ISO media files: AVIF and HEIC name themselves among their brands."""
+    """ISO media files name their kind among their brands; `mif1` and `msf1` stand for any of them."""
     length = int.from_bytes(head[:4], "big")
     brands = [head[8:12]] + [head[i : i + 4] for i in range(16, min(length, len(head), 128), 4)]
-    if head[8:12] in (b"mif1", b"msf1"):  # a generic container: the specific brand follows
-        brands.append(brands.pop(0))
+    brands.sort(key=lambda brand: brand in (b"mif1", b"msf1"))
     return next((_BRANDS[brand] for brand in brands if brand in _BRANDS), _VIDEO)
 
 

@@ -7,6 +7,7 @@ A message is a 4-byte big-endian length and that many bytes of ASCII JSON; a rep
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Iterator
 from typing import IO, Any
@@ -17,6 +18,7 @@ Message = dict[str, Any]
 
 _LENGTH = struct.Struct(">I")
 _MAX_MESSAGE = 1 << 20
+_MUPDF_CODE = re.compile(r"^code=\d+: ")
 _STRIP_BYTES = 4 << 20
 
 
@@ -29,7 +31,7 @@ class Refusal(Exception):
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(code, detail)
         self.code = code
-        self.detail = speakable(detail)
+        self.detail = speakable(_MUPDF_CODE.sub("", detail))
 
 
 def speakable(text: object, limit: int = 160) -> str:

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import Any, BinaryIO, Protocol
 
-from conduit_cli.documents._wire import Message, Refusal, receive, row_strips, send, speakable
+from conduit_cli.documents._wire import Message, Refusal, receive, row_strips, send
 
 try:
     import resource
@@ -60,7 +60,8 @@ def main() -> None:
         except MemoryError:
             send(replies, {"refused": "memory", "detail": ""})
         except Exception as error:  # FzErrorLimit and its kin derive from Exception alone
-            send(replies, {"refused": "damaged", "detail": speakable(error) or type(error).__name__})
+            verdict = Refusal("damaged", str(error) or type(error).__name__)
+            send(replies, {"refused": verdict.code, "detail": verdict.detail})
 
 
 def _claim_pipes() -> tuple[BinaryIO, BinaryIO]:

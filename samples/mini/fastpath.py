@@ -28,12 +28,13 @@ def vision_attention(
     q, k = qwen.apply_rotary_pos_emb_vision(q, k, *position_embeddings)
     lengths = cu_seqlens.diff()
     out = torch.empty_like(v)
-    for length in lengths.unique().tolist():
+    for length in sorted(set(lengths.tolist())):
         starts = cu_seqlens[:-1][lengths == length]
         rows = starts[:, None] + torch.arange(length)
         part = F.scaled_dot_product_attention(*(t[rows].transpose(1, 2) for t in (q, k, v)))
         out = out.index_put((rows,), part.transpose(1, 2))
-    return self.proj(out.reshape(total, -1))
+    mixed: Tensor = self.proj(out.reshape(total, -1))
+    return mixed
 
 
 def keeping_attention(
@@ -64,7 +65,7 @@ def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor, visual: T
     queries, keys = q[:, head], k[:, head // shared]
     total, hits = queries.new_zeros((), dtype=torch.float32), queries.new_zeros((), dtype=torch.float32)
     index = torch.arange(goals.shape[1])
-    for b in rows[:, 0].unique().tolist():
+    for b in sorted(set(rows[:, 0].tolist())):
         mine = rows[:, 0] == b
         at = rows[mine, 1]
         scores = (queries[b, at] @ keys[b].T).float() * scale

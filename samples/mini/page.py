@@ -104,7 +104,7 @@ class Form:
 
 def draw_form(r: random.Random) -> Form:
     """Draw up a form: a title and one or two blocks of label lines, a table, or sentences."""
-    blocks = []
+    blocks: list[tuple[str, list[tuple[str, Make]], list[str]]] = []
     for _ in range(r.choice([1, 2, 2, 3])):
         kind = r.choices(["pairs", "table", "sentences"], [0.55, 0.3, 0.15])[0]
         if kind == "table":
@@ -116,7 +116,7 @@ def draw_form(r: random.Random) -> Form:
             blocks.append((kind, [(row, words.number) for row in _shuffled(r, rows)], heads))
         else:
             labels = {words.label(r) for _ in range(r.randint(2, 7))}
-            pairs = [(text, words.value_kind(r)) for text in _shuffled(r, labels)]
+            pairs: list[tuple[str, Make]] = [(text, words.value_kind(r)) for text in _shuffled(r, labels)]
             blocks.append((kind, pairs, []))
     return Form(words.title if r.random() < 0.85 else None, blocks)
 

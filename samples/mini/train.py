@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from samples.mini import data, fastpath, model
 from samples.mini.data import PHASES, Batch, Phase
+from samples.mini.fonts import CHARS
 
 Tensor = torch.Tensor
 # Heads that are told where to look: (channel, layer, head).
@@ -33,7 +34,7 @@ class Reader(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tok, self.vlm = model.build()
-        self.head = nn.Linear(model.HIDDEN, data.BINS * (len(data.CHARS) + 1))
+        self.head = nn.Linear(model.HIDDEN, data.BINS * (len(CHARS) + 1))
         self.image = int(self.tok.convert_tokens_to_ids("<|image_pad|>"))
 
     def features(self, batch: Batch, freeze: bool) -> Tensor:
@@ -41,15 +42,17 @@ class Reader(nn.Module):
         visual = self.vlm.model.visual
         pixels = batch.patches.to(torch.bfloat16)
         if not freeze:
-            return visual(pixels, grid_thw=batch.grid).pooler_output
+            whole: Tensor = visual(pixels, grid_thw=batch.grid).pooler_output
+            return whole
         with torch.no_grad():
             out = visual(pixels, grid_thw=batch.grid)
             index = fastpath.window_order(batch.grid)
-        return visual.merger(out.last_hidden_state)[index]
+        merged: Tensor = visual.merger(out.last_hidden_state)[index]
+        return merged
 
     def char_loss(self, features: Tensor, chars: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy of the characters of each cell, blanks weighted down; and the share read right."""
-        logits = self.head(features).float().view(-1, len(data.CHARS) + 1)
+        logits = self.head(features).float().view(-1, len(CHARS) + 1)
         goal = chars.view(-1)
         weight = torch.where(goal > 0, 1.0, 0.15)
         loss = (F.cross_entropy(logits, goal, reduction="none") * weight).sum() / weight.sum()
@@ -149,8 +152,9 @@ def run(phase: Phase, out: Path, init: Path | None, seed: int, minutes: float) -
     torch.manual_seed(seed)
     reader = Reader()
     fastpath.install(reader.vlm)
-    state = load(out if out.exists() else init, reader) if out.exists() or init else {}
     resumed = out.exists()
+    source = out if resumed else init
+    state = load(source, reader) if source else {}
     reader.train()
     masters = Masters(reader, phase.rate)
     reader.to(torch.bfloat16)

@@ -68,23 +68,27 @@ def test_damage_is_a_reported_miss_and_is_rebuilt(path: Path, damage: Callable[[
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_no_flipped_bit_gets_through(store: Store, at: float, bit: int) -> None:
+def test_no_flipped_bit_gets_through(
+    record_property: Callable[[str, object], None], store: Store, at: float, bit: int
+) -> None:
     pages.write(store, 1)
     file = pages.object_file(store.path, 1)
     _flip(file, int(at * file.stat().st_size), bit)
     assert not pages.holds(store, 1)
+    record_property("faults", 1)
     assert store.stats().quarantined <= 8, "the quarantine is bounded"
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(left=st.floats(0, 1, exclude_max=True))
-def test_no_cut_gets_through(store: Store, left: float) -> None:
+def test_no_cut_gets_through(record_property: Callable[[str, object], None], store: Store, left: float) -> None:
     pages.write(store, 1)
     file = pages.object_file(store.path, 1)
     with file.open("r+b") as opened:
         opened.truncate(int(left * file.stat().st_size))
     assert not store.contains(pages.key(1))
     assert not pages.holds(store, 1)
+    record_property("faults", 1)
 
 
 def test_the_checksum_has_a_switch(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.store import pages
@@ -14,12 +15,17 @@ CAP = 80_000  # about eight pages: eviction is going on as well
 POINTS = 220
 
 
-def test_killed_at_random_moments(nursery: Nursery, memory_disk: Path) -> None:
+def test_killed_at_random_moments(
+    nursery: Nursery, memory_disk: Path, record_property: Callable[[str, object], None]
+) -> None:
     """Scenarios 38 and 39: the same store survives all of them, one after the other."""
     path = memory_disk / "store"
-    start = time.monotonic()
-    assert nursery.run("churn", path=str(path), seed=0, count=len(PAGES), max_size=CAP) == 0
-    whole_run = time.monotonic() - start
+    durations = []
+    for seed in range(3):  # the first is cold, and moments beyond a run's end kill nothing
+        start = time.monotonic()
+        assert nursery.run("churn", path=str(path), seed=seed, count=len(PAGES), max_size=CAP) == 0
+        durations.append(time.monotonic() - start)
+    whole_run = min(durations)
     moments = random.Random(1)
     killed = hits = 0
     for seed in range(POINTS * 2):
@@ -29,11 +35,14 @@ def test_killed_at_random_moments(nursery: Nursery, memory_disk: Path) -> None:
         hits += pages.check_whole(path, PAGES)
         if killed == POINTS:
             break
+    record_property("faults", killed)
     assert killed >= 200
     assert hits > killed, "hardly any page survived: the test proves nothing"
 
 
-def test_killed_at_every_call_that_changes_the_disk(nursery: Nursery, memory_disk: Path) -> None:
+def test_killed_at_every_call_that_changes_the_disk(
+    nursery: Nursery, memory_disk: Path, record_property: Callable[[str, object], None]
+) -> None:
     """Not at random: before and after each write, flush, rename, unlink, mkdir, from an empty folder."""
     point = 0
     while True:
@@ -45,4 +54,5 @@ def test_killed_at_every_call_that_changes_the_disk(nursery: Nursery, memory_dis
         assert pages.check_whole(path, range(3)) <= point
         assert nursery.run("ingest", path=str(path), numbers=[0, 1]) == 0
         assert pages.check_whole(path, range(3)) >= 2
+    record_property("faults", point)
     assert point > 30
