@@ -26,7 +26,10 @@ __all__ = [
     "Quiet",
     "Ratio",
     "StorePath",
+    "Seed",
     "System",
+    "Temperature",
+    "Verify",
 ]
 
 ModelName = Annotated[
@@ -71,3 +74,8 @@ Instruction = Annotated[
 MaxNewTokens = Annotated[int, typer.Option("--max-new-tokens", help="Longest answer, in tokens.")]
 Json = Annotated[bool, typer.Option("--json", help="Print data as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
+Temperature = Annotated[float, typer.Option("--temperature", help="0 takes the likeliest token.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Makes a sample repeatable.", show_default=False)]
+Verify = Annotated[
+    bool, typer.Option("--verify/--no-verify", help="Check the checksum of every stored page that is read.")
+]

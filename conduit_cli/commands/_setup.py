@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import UsageError
+from conduit_cli.units import parse_size
 
 if TYPE_CHECKING:
     from conduit_cli.session import DocumentRequest, Session
 
-__all__ = ["Setup", "parse_size", "policy_options", "requests"]
+__all__ = ["Setup", "policy_options", "requests"]
 
 _CODECS = ("exact", "bf16", "int8")
 _DEVICES = ("auto", "cpu", "cuda")
@@ -40,6 +40,7 @@ class Setup:
     store: Path | None
     max_size: str | None
     codec: str
+    verify: bool = True
 
     def __post_init__(self) -> None:
         _one_of("codec", self.codec, _CODECS)
@@ -56,7 +57,7 @@ class Setup:
 
         from conduit_cli.session import Session, load_model, open_store
 
-        with open_store(self.store, max_size=cap) as store, listener:
+        with open_store(self.store, max_size=cap, verify=self.verify) as store, listener:
             store.on_note = listener.note
             model = load_model(
                 self.model,
@@ -112,21 +113,7 @@ def _opened(request: DocumentRequest) -> DocumentRequest:
 
 def policy_options(lambda_: float | None) -> Mapping[str, Any]:
     """Options of the policy that have a flag of their own."""
-    return {} if lambda_ is None else {"lambda_": lambda_}
-
-
-def parse_size(text: str | None) -> int | None:
-    """`500M`, `20G`, `1.5T` or plain bytes.
-
-    Raises:
-        UsageError: anything else.
-    """
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise UsageError(f"{text!r} is no size", "write it like 500M or 20G")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    return {} if lambda_ is None else {"lambda": lambda_}
 
 
 def _one_of(what: str, value: str, known: Sequence[str]) -> None:

@@ -31,10 +31,8 @@ def ask(
     system: o.System = None,
     instruction: o.Instruction = None,
     max_new_tokens: o.MaxNewTokens = 128,
-    temperature: Annotated[float, typer.Option("--temperature", help="0 takes the likeliest token.")] = 0.0,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Makes a sample repeatable.", show_default=False)
-    ] = None,
+    temperature: o.Temperature = 0.0,
+    seed: o.Seed = None,
     no_stream: Annotated[bool, typer.Option("--no-stream", help="Print the answer when complete.")] = False,
     model: o.ModelName = None,
     device: o.Device = "auto",
@@ -43,13 +41,14 @@ def ask(
     codec: o.Codec = "exact",
     store: o.StorePath = None,
     max_size: o.MaxSize = None,
+    verify: o.Verify = True,
     password_file: o.PasswordFile = None,
     offline: o.Offline = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Answer a question, reusing stored pages and refreshing a budget of their tokens."""
-    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
+    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec, verify)
     asked = question_text(question)
 
     from conduit_cli.session import AskOptions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conduit_cli.commands import _options as o
-from conduit_cli.commands._setup import parse_size
 from conduit_cli.console.output import Output
 from conduit_cli.errors import UsageError
+from conduit_cli.units import parse_age, parse_size
 
 if TYPE_CHECKING:
     from conduit_store import EntryInfo
@@ -27,6 +26,12 @@ DocumentName = Annotated[
 ]
 ModelFilter = Annotated[
     str | None, typer.Option("--model", help="Only pages of this model.", show_default=False)
+]
+OlderThan = Annotated[
+    str | None, typer.Option("--older-than", help="Only pages unused for so long, e.g. 30d or 12h.", show_default=False)
+]
+LargerThan = Annotated[
+    str | None, typer.Option("--larger-than", help="Only pages of more than e.g. 10M.", show_default=False)
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
@@ -42,12 +47,17 @@ def path(store: o.StorePath = None) -> None:
 
 @app.command()
 def ls(
-    document: DocumentName = None, model: ModelFilter = None, store: o.StorePath = None, as_json: o.Json = False
+    document: DocumentName = None,
+    model: ModelFilter = None,
+    older_than: OlderThan = None,
+    larger_than: LargerThan = None,
+    store: o.StorePath = None,
+    as_json: o.Json = False,
 ) -> None:
     """List stored pages, least recently used first."""
     output = Output(as_json=as_json)
     with _open(store) as opened:
-        rows = opened.select(document=document, model=model)
+        rows = opened.select(**_filters(document, model, older_than, larger_than))
     if as_json:
         output.data([_public(row) for row in rows])
         return
@@ -96,6 +106,8 @@ def stats(store: o.StorePath = None, as_json: o.Json = False) -> None:
 def rm(
     document: DocumentName = None,
     model: ModelFilter = None,
+    older_than: OlderThan = None,
+    larger_than: LargerThan = None,
     everything: Annotated[bool, typer.Option("--all", help="Every page.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -103,17 +115,16 @@ def rm(
     as_json: o.Json = False,
 ) -> None:
     """Remove stored pages."""
-    if not (document or model or everything):
-        raise UsageError("nothing says which pages to remove", "use --document NAME, --model NAME or --all")
+    filters = _filters(document, model, older_than, larger_than)
+    if not (filters or everything):
+        raise UsageError("nothing says which pages to remove", "use a filter such as --document NAME, or --all")
     with _open(store) as opened:
-        _remove(opened, opened.select(document=document, model=model), dry_run, yes, Output(as_json=as_json))
+        _remove(opened, opened.select(**filters), dry_run, yes, Output(as_json=as_json))
 
 
 @app.command()
 def prune(
-    older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Unused for so long, e.g. 30d or 12h.", show_default=False)
-    ] = None,
+    older_than: OlderThan = None,
     to_size: Annotated[
         str | None, typer.Option("--to-size", help="Until so much is left, e.g. 5G.", show_default=False)
     ] = None,
@@ -125,8 +136,9 @@ def prune(
     as_json: o.Json = False,
 ) -> None:
     """Remove pages that were not used for long, entries of older formats, and damaged files set aside."""
-    wanted = {"to_size": parse_size(to_size), "older_than": _age(older_than), "document": document, "model": model}
-    filters = {name: value for name, value in wanted.items() if value is not None}
+    filters = _filters(document, model, older_than, None)
+    if to_size is not None:
+        filters["to_size"] = parse_size(to_size)
     output = Output(as_json=as_json)
     with _open(store) as opened:
         plan = opened.prune(dry_run=True, **filters)
@@ -169,6 +181,19 @@ def _open(store: Any) -> Any:
     return open_store(store)
 
 
+def _filters(
+    document: str | None, model: str | None, older_than: str | None, larger_than: str | None
+) -> dict[str, Any]:
+    """Only the filters that were given, as the store takes them."""
+    given = {
+        "document": document,
+        "model": model,
+        "older_than": parse_age(older_than),
+        "larger_than": parse_size(larger_than),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _remove(opened: Any, rows: Sequence[EntryInfo], dry_run: bool, yes: bool, output: Output) -> None:
     size = sum(row.nbytes for row in rows)
     what = f"{len(rows)} pages, {size / 2**20:.1f} MiB"
@@ -192,15 +217,6 @@ def _confirm(question: str, *, needed: bool) -> None:
         raise UsageError("removing needs a yes, and there is no terminal to ask on", "add --yes")
     if not typer.confirm(question, err=True):
         raise typer.Abort
-
-
-def _age(text: str | None) -> float | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
-    if match is None:
-        raise UsageError(f"{text!r} is no age", "write it like 30d or 12h")
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}[match[2]]
 
 
 def _public(row: EntryInfo) -> dict[str, Any]:

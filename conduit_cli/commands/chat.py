@@ -33,6 +33,8 @@ def chat(
     system: o.System = None,
     instruction: o.Instruction = None,
     max_new_tokens: o.MaxNewTokens = 128,
+    temperature: o.Temperature = 0.0,
+    seed: o.Seed = None,
     model: o.ModelName = None,
     device: o.Device = "auto",
     dtype: o.Dtype = "auto",
@@ -40,13 +42,14 @@ def chat(
     codec: o.Codec = "exact",
     store: o.StorePath = None,
     max_size: o.MaxSize = None,
+    verify: o.Verify = True,
     password_file: o.PasswordFile = None,
     offline: o.Offline = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Answer questions line by line; each sees the earlier turns."""
-    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
+    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec, verify)
 
     from conduit_cli.session import AskOptions
 
@@ -57,6 +60,8 @@ def chat(
         system=system,
         instruction=instruction,
         max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        seed=seed,
     )
     output = Output(as_json=as_json, quiet=quiet)
     listener = ConsoleListener(output, stream=not as_json)

@@ -32,6 +32,8 @@ def inspect(
     system: o.System = None,
     instruction: o.Instruction = None,
     max_new_tokens: o.MaxNewTokens = 128,
+    temperature: o.Temperature = 0.0,
+    seed: o.Seed = None,
     model: o.ModelName = None,
     device: o.Device = "auto",
     dtype: o.Dtype = "auto",
@@ -39,13 +41,14 @@ def inspect(
     codec: o.Codec = "exact",
     store: o.StorePath = None,
     max_size: o.MaxSize = None,
+    verify: o.Verify = True,
     password_file: o.PasswordFile = None,
     offline: o.Offline = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Answer a question and show, per page, what was refreshed and why."""
-    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
+    setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec, verify)
     asked = question_text(question)
 
     from conduit_cli.session import AskOptions
@@ -57,6 +60,8 @@ def inspect(
         system=system,
         instruction=instruction,
         max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        seed=seed,
     )
     output = Output(as_json=as_json, quiet=quiet)
     documents = requests([path, *(others or [])], pages, password_file)

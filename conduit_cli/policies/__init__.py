@@ -41,7 +41,7 @@ def check(name: str) -> None:
 
 
 def create(name: str, options: Mapping[str, Any] | None = None) -> Policy:
-    """The policy of that name with its options.
+    """The policy of that name with its options, by their public names (`lambda`, not `lambda_`).
 
     Raises:
         UsageError: there is no such policy, or it has no such option.
@@ -49,11 +49,10 @@ def create(name: str, options: Mapping[str, Any] | None = None) -> Policy:
     check(name)
     module, attribute = _POLICIES[name].split(":")
     factory = getattr(import_module(f"conduit_cli.policies.{module}"), attribute)
-    options = dict(options or {})
-    known = inspect.signature(factory).parameters
-    for option in options:
+    known = {parameter.rstrip("_"): parameter for parameter in inspect.signature(factory).parameters}
+    for option in options or {}:
         if option not in known:
             takes = f"its options are: {', '.join(known)}" if known else "it has no options"
             raise UsageError(f"the policy {name} has no option {option!r}", takes)
-    policy: Policy = factory(**options)
+    policy: Policy = factory(**{known[option]: value for option, value in (options or {}).items()})
     return policy

@@ -40,7 +40,7 @@ class Conduit:
     @property
     def options(self) -> Mapping[str, Any]:
         """The settings in force."""
-        return {"lambda_": self.lambda_, "coefficient": self.coefficient, "norm": self.norm}
+        return {"lambda": self.lambda_, "coefficient": self.coefficient, "norm": self.norm}
 
     def budget(self, ratio: float, tokens: int) -> int:
         """floor(ratio * tokens)."""

@@ -26,14 +26,19 @@ def open_store(path: Path | None = None, *, max_size: int | None = None, verify:
 
     Args:
         path: its folder; None takes `default_store_path()`.
-        max_size: cap in bytes; None takes the store's default.
+        max_size: cap in bytes; None takes `max_size` of the user's config file (as `"20G"`), else the store's
+            default.
         verify: check every entry's content checksum when it is read.
 
     Raises:
         StoreError: it can't be opened.
     """
+    from conduit_cli.models.names import read_config
+    from conduit_cli.units import parse_size
     from conduit_store import Store
 
+    if max_size is None and "max_size" in (config := read_config()):
+        max_size = parse_size(str(config["max_size"]))
     return Store.open(path or default_store_path(), max_size=max_size, verify_on_read=verify)
 
 

@@ -28,7 +28,7 @@ Glyph = tuple[np.ndarray, int, int]
 def families() -> list[tuple[str, str]]:
     """(regular, bold) of every family at hand; the system ones are optional."""
     found = [(str(SYSTEM_DIR / a), str(SYSTEM_DIR / b)) for a, b in SYSTEM if (SYSTEM_DIR / a).exists()]
-    return BASE14 + found
+    return 2 * BASE14 + found
 
 
 @functools.cache

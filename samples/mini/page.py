@@ -135,7 +135,7 @@ def _heads(r: random.Random, count: int) -> list[str]:
 
 def fill(r: random.Random, form: Form, width: int, height: int) -> Page:
     """Draw a page of a form with fresh values; what does not fit is left out."""
-    page = Page(width, height, r.choice(fonts.families()), r.randint(22, 28), r.random() < 0.4)
+    page = Page(width, height, r.choice(fonts.families()), r.randint(22, 28), r.random() < 0.2)
     painter = _Painter(r, page)
     if form.title is not None:
         painter.title(form.title(r))

@@ -23,7 +23,7 @@ def render(page: Page, r: random.Random) -> Image.Image:
         ink[y : y + 1 + (y % 2), x0:x1] = 1
     paper, text = r.choice([255, r.randint(235, 255)]), r.choice([0, r.randint(0, 70)])
     shade = paper - ink * (paper - text)
-    if r.random() < 0.25:
+    if r.random() < 0.15:
         return _scan(shade, paper, r)
     return Image.fromarray(shade.clip(0, 255).astype(np.uint8))
 

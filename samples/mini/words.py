@@ -68,14 +68,14 @@ def number(r: Rng) -> str:
     k = r.random()
     if k < 0.22:
         return str(r.randint(1, 99))
-    if k < 0.42:
+    if k < 0.52:
         return str(r.randint(100, 9999))
-    if k < 0.57:
+    if k < 0.6:
         return f"{r.randint(1, 999)},{r.randint(0, 999):03d}"
     if k < 0.72:
         return f"{r.randint(0, 99)}.{r.randint(0, 99):02d}"
     if k < 0.88:
-        return f"${r.randint(1, 9999)}" + (f".{r.randint(0, 99):02d}" if r.random() < 0.5 else "")
+        return f"${r.randint(1, 9999)}" + (f".{r.randint(0, 99):02d}" if r.random() < 0.3 else "")
     return f"{r.randint(0, 99)}.{r.randint(0, 9)}%" if r.random() < 0.5 else f"{r.randint(1, 100)}%"
 
 

@@ -35,7 +35,7 @@ def test_selection_is_the_formula(
 ) -> None:
     total = sum(sizes)
     evidence = _evidence(seed, sizes, int(share * total))
-    policy = policies.create("conduit", {"lambda_": lambda_, "norm": norm, "coefficient": source})
+    policy = policies.create("conduit", {"lambda": lambda_, "norm": norm, "coefficient": source})
     selection = policy.select(evidence)
     assert evidence.attention is not None
 
@@ -90,10 +90,10 @@ def test_every_policy_spends_its_budget_and_no_more(name: str) -> None:
     ("name", "options"),
     [
         ("guess", {}),
-        ("conduit", {"lambda_": 2}),
+        ("conduit", {"lambda": 2}),
         ("conduit", {"depth": 3}),
         ("conduit", {"coefficient": "x"}),
-        ("reuse", {"lambda_": 1}),
+        ("reuse", {"lambda": 1}),
     ],
 )
 def test_unknown_policies_and_options_are_usage_errors(name: str, options: dict[str, object]) -> None:
