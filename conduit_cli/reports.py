@@ -77,7 +77,8 @@ class IngestReport:
 class TokenCounts:
     """Tokens of one answer, counted from the rows that the model really ran.
 
-    `visual` = `reused` + `refreshed`; `text` are the prompt's text tokens; `generated` the answer's.
+    `visual` = `reused` + `refreshed`; `text` are the prompt's text tokens; `generated` the answer's. Where a policy
+    recomputes more in some layers than in others, `refreshed` is the mean over layers, rounded down.
     """
 
     visual: int
@@ -96,7 +97,8 @@ class PageShare:
         attention: the share of the query span's visual attention that fell on this page, or None.
         budget_share: the page's share of all refreshed tokens, 0 to 1.
         page_share: the share of the page's own tokens that were refreshed, 0 to 1.
-        refreshed: refreshed positions within the page, 0 to tokens-1, in reading order.
+        refreshed: refreshed positions within the page, 0 to tokens-1, in reading order; in any layer, where layers
+            differ (the shares then weigh a token by its layers).
         cached: whether the page was in the store before this call.
     """
 

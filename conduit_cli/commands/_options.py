@@ -23,6 +23,7 @@ __all__ = [
     "PageRange",
     "PasswordFile",
     "PolicyName",
+    "PolicyOptions",
     "Quiet",
     "Ratio",
     "StorePath",
@@ -63,6 +64,10 @@ Others = Annotated[
 ]
 Ratio = Annotated[float, typer.Option("--ratio", help="Share of visual tokens to refresh, 0 to 1.")]
 PolicyName = Annotated[str, typer.Option("--policy", help="Which stale tokens are refreshed.")]
+PolicyOptions = Annotated[
+    list[str] | None,
+    typer.Option("--policy-option", help="A policy's own setting, NAME=VALUE; may be repeated.", show_default=False),
+]
 Lambda = Annotated[
     float | None,
     typer.Option("--lambda", help="Strength of the page coefficient, 0 to 1.", show_default=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,9 +112,28 @@ def _opened(request: DocumentRequest) -> DocumentRequest:
     return _opened(replace(request, password=password))
 
 
-def policy_options(lambda_: float | None) -> Mapping[str, Any]:
-    """Options of the policy that have a flag of their own."""
-    return {} if lambda_ is None else {"lambda": lambda_}
+def policy_options(lambda_: float | None, pairs: Sequence[str] | None = None) -> Mapping[str, Any]:
+    """Options of the policy: the one that has a flag of its own, and `NAME=VALUE` pairs.
+
+    Raises:
+        UsageError: a pair has no `=`.
+    """
+    options: dict[str, Any] = {} if lambda_ is None else {"lambda": lambda_}
+    for pair in pairs or ():
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise UsageError(f"{pair!r} is no policy option", "write it as NAME=VALUE: --policy-option norm=false")
+        options[name.strip()] = _value(value.strip())
+    return options
+
+
+def _value(text: str) -> Any:
+    """true, false, null and numbers as such; everything else is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if value is None or isinstance(value, bool | int | float) else text
 
 
 def _one_of(what: str, value: str, known: Sequence[str]) -> None:

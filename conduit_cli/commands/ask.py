@@ -26,6 +26,7 @@ def ask(
     ratio: o.Ratio = 0.1,
     policy: o.PolicyName = "conduit",
     lambda_: o.Lambda = None,
+    policy_option: o.PolicyOptions = None,
     pages: o.PageRange = None,
     others: o.Others = None,
     system: o.System = None,
@@ -56,7 +57,7 @@ def ask(
     options = AskOptions(
         ratio=ratio,
         policy=policy,
-        policy_options=policy_options(lambda_),
+        policy_options=policy_options(lambda_, policy_option),
         system=system,
         instruction=instruction,
         max_new_tokens=max_new_tokens,

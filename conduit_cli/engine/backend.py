@@ -7,8 +7,8 @@ ready 4-D mask is used as it is, attention is looked up by name in `AttentionInt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,21 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-__all__ = ["ATTENTION", "KeyTap", "PromptCache", "Recorder", "attach", "run_rows"]
+__all__ = ["ATTENTION", "KeyTap", "Narrow", "Overwritten", "PromptCache", "Recorder", "attach", "run_rows"]
 
 ATTENTION = "conduit"
+_ROWS_AT_ONCE = 512
 _SDPA = AttentionInterface()["sdpa"]
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """What one layer's rows wrote, and what stood there before: each [H_kv, R, d]."""
+
+    keys: Tensor
+    values: Tensor
+    stale_keys: Tensor
+    stale_values: Tensor
 
 
 class PromptCache(Cache):  # type: ignore[misc]
@@ -33,6 +44,9 @@ class PromptCache(Cache):  # type: ignore[misc]
         keys: per layer [1, H_kv, capacity, d], after rotary embedding.
         values: per layer [1, H_kv, capacity, d].
         length: slots in use: the prompt's tokens, then one more for each decoded one.
+        slots: [R] where the rows of the forward that is under way are written.
+        comparing: whether `update` keeps what it overwrites.
+        overwritten: of the layer that was written last, while `comparing`.
     """
 
     def __init__(
@@ -50,28 +64,34 @@ class PromptCache(Cache):  # type: ignore[misc]
         self.values = [torch.empty(shape, dtype=dtype, device=device) for _ in range(layers)]
         self.capacity = capacity
         self.length = 0
-        self._slots: Tensor | None = None
+        self.slots: Tensor | None = None
+        self.comparing = False
+        self.overwritten: Overwritten | None = None
         self._written = [0] * layers
 
     @contextmanager
     def writing(self, slots: Tensor) -> Iterator[None]:
         """Say which slots [R] the next forward's rows are, in row order."""
-        self._slots = slots
+        self.slots = slots
         try:
             yield
         finally:
-            self._slots = None
+            self.slots = self.overwritten = None
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Write the rows' K/V [1, H_kv, R, d] at their slots; return all slots in use."""
-        if self._slots is None:
+        if self.slots is None:
             raise RuntimeError("a forward ran over a PromptCache without naming its slots")
-        self.keys[layer_idx].index_copy_(2, self._slots, key_states)
-        self.values[layer_idx].index_copy_(2, self._slots, value_states)
+        keys, values = self.keys[layer_idx], self.values[layer_idx]
+        if self.comparing:
+            stale = keys[0][:, self.slots], values[0][:, self.slots]
+            self.overwritten = Overwritten(key_states[0], value_states[0], *stale)
+        keys.index_copy_(2, self.slots, key_states)
+        values.index_copy_(2, self.slots, value_states)
         self._written[layer_idx] += key_states.shape[2]
-        return self.keys[layer_idx][:, :, : self.length], self.values[layer_idx][:, :, : self.length]
+        return keys[:, :, : self.length], values[:, :, : self.length]
 
     @property
     def rows_written(self) -> tuple[int, ...]:
@@ -88,27 +108,29 @@ class Recorder:
     """Collects the query span's attention while a forward runs.
 
     Attributes:
-        span: row indices [Q] (within the forward's rows) of the query span.
+        span: row indices [Q] (within the forward's rows) of the query span; None means every row.
         attention: per layer, A_l [N] float32: softmax over all keys j <= q, averaged over the span
             and over the H query heads (METHOD.md section 4).
     """
 
-    span: Tensor
+    span: Tensor | None
     attention: dict[int, Tensor]
 
     def see(self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
         """Add one layer: query [1, H, R, d], key [1, H_kv, N, d], mask [1, 1, R, N] bool or None."""
         heads, kv_heads = query.shape[1], key.shape[1]
         group = heads // kv_heads
-        rows = query[0].index_select(1, self.span)
-        allowed = None if mask is None else mask[0, 0].index_select(0, self.span)
+        span = torch.arange(query.shape[2], device=query.device) if self.span is None else self.span
         total = torch.zeros(key.shape[2], dtype=torch.float32, device=key.device)
-        for h in range(kv_heads):  # one KV head at a time keeps [group, Q, N] the largest temporary
-            logits = (rows[h * group : (h + 1) * group] @ key[0, h].T).float() * scaling
-            if allowed is not None:
-                logits.masked_fill_(~allowed, float("-inf"))
-            total += logits.softmax(-1).sum((0, 1))
-        self.attention[layer] = total / (heads * len(self.span))
+        for some in torch.split(span, _ROWS_AT_ONCE):
+            rows = query[0].index_select(1, some)
+            allowed = None if mask is None else mask[0, 0].index_select(0, some)
+            for h in range(kv_heads):  # one KV head at a time keeps [group, rows, N] the largest temporary
+                logits = (rows[h * group : (h + 1) * group] @ key[0, h].T).float() * scaling
+                if allowed is not None:
+                    logits.masked_fill_(~allowed, float("-inf"))
+                total += logits.softmax(-1).sum((0, 1))
+        self.attention[layer] = total / (heads * len(span))
 
 
 _recorder: Recorder | None = None
@@ -177,6 +199,49 @@ class KeyTap:
         return keep
 
 
+Narrow = Callable[[int], Tensor | None]
+"""Given a layer, the indices of the previous layer's rows that go on into it; None keeps all."""
+
+
+@contextmanager
+def _narrowing(text_model: nn.Module, cache: PromptCache, narrow: Narrow) -> Iterator[None]:
+    """Drop rows between layers: hidden states once, and what every layer is handed each time."""
+    kept: Tensor | None = None
+
+    def before(layer: int) -> Any:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            nonlocal kept
+            hidden = args[0]
+            going_on = narrow(layer)
+            if going_on is not None:
+                hidden = hidden[:, going_on]
+                kept = going_on if kept is None else kept[going_on]
+                assert cache.slots is not None
+                cache.slots = cache.slots[going_on]
+            if kept is None:
+                return None
+            rows = dict(kwargs)
+            rows["position_embeddings"] = tuple(t.index_select(-2, kept) for t in kwargs["position_embeddings"])
+            for name, axis in (("attention_mask", -2), ("position_ids", -1)):
+                if kwargs.get(name) is not None:
+                    rows[name] = kwargs[name].index_select(axis, kept)
+            return (hidden, *args[1:]), rows
+
+        return hook
+
+    layers: list[nn.Module] = list(text_model.layers)  # type: ignore[arg-type]
+    handles = [
+        module.register_forward_pre_hook(before(index), with_kwargs=True)
+        for index, module in enumerate(layers)
+        if index
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def run_rows(
     text_model: nn.Module,
     embeds: Tensor,
@@ -187,6 +252,7 @@ def run_rows(
     *,
     recorder: Recorder | None = None,
     extras: Mapping[str, Any] | None = None,
+    narrow: Narrow | None = None,
 ) -> Tensor:
     """Run some rows of a prompt through the stock decoder.
 
@@ -199,13 +265,18 @@ def run_rows(
         cache: the prompt's cache; rows are written at `slots` [R].
         recorder: sees post-rotary queries of every layer, if given.
         extras: family keywords of the text model (Qwen3-VL's deepstack features).
+        narrow: asked before every layer but the first which rows go on, if given.
 
     Returns:
-        Hidden states after the final norm, [R, hidden].
+        Hidden states after the final norm, [R, hidden]; of the rows that reached the last layer.
     """
     global _recorder
     position_ids = positions[:, None] if positions.shape[0] > 1 else positions
-    with torch.inference_mode(), cache.writing(slots):
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        stack.enter_context(cache.writing(slots))
+        if narrow is not None:
+            stack.enter_context(_narrowing(text_model, cache, narrow))
         _recorder = recorder
         try:
             output = text_model(

@@ -7,16 +7,24 @@ embedding table are on neither side of a ratio.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conduit_cli.engine.vlm import Decoder
 
 __all__ = ["full_prefill_flops", "pass_flops"]
 
 
-def pass_flops(decoder: Decoder, rows: int, keys: int, *, logits: int = 0) -> int:
-    """FLOPs of one forward of `rows` rows over `keys` cached slots, with `logits` rows of the head."""
+def pass_flops(decoder: Decoder, rows: int | Sequence[int], keys: int, *, logits: int = 0) -> int:
+    """FLOPs of one forward over `keys` cached slots, with `logits` rows of the head.
+
+    Args:
+        rows: how many rows were run; one number per layer where it differs.
+    """
     g = decoder.geometry
-    attention = 4 * g.layers * g.heads * g.head_dim * keys
-    return rows * (2 * decoder.linear_weights + attention) + 2 * logits * decoder.head_weights
+    of_all_layers = rows * g.layers if isinstance(rows, int) else sum(rows)
+    linear = 2 * decoder.linear_weights // g.layers
+    attention = 4 * g.heads * g.head_dim * keys
+    return of_all_layers * (linear + attention) + 2 * logits * decoder.head_weights
 
 
 def full_prefill_flops(decoder: Decoder, tokens: int) -> int:

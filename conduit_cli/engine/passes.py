@@ -19,11 +19,13 @@ def forward_rows(
     cache: PromptCache,
     rows: Tensor,
     recorder: backend.Recorder | None = None,
+    narrow: backend.Narrow | None = None,
 ) -> Tensor:
     """Recompute the prompt's tokens at slots `rows` [R] (ascending); hidden states [R, hidden].
 
     Text rows start from their token embeddings, visual rows from their stored vision embeddings, so
-    the vision tower never runs again. New K/V overwrite the prompt's copy, never the store.
+    the vision tower never runs again. New K/V overwrite the prompt's copy, never the store. With
+    `narrow`, fewer rows may come out than went in.
     """
     decoder = model.decoder
     embeds = decoder.embed(prompt.ids[rows]).clone()
@@ -42,18 +44,24 @@ def forward_rows(
         rows,
         recorder=recorder,
         extras=model.extras(rows, prompt.image_of, prompt.states),
+        narrow=narrow,
     )
 
 
-def score(model: VisionLanguageModel, prompt: Prompt, cache: PromptCache) -> tuple[Tensor, Tensor]:
+def score(
+    model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, span: int | None = None
+) -> tuple[Tensor, Tensor]:
     """Run all text tokens over the placed cache and record the query span's attention.
+
+    Args:
+        span: of the query span only so many last tokens are asked; None means all.
 
     Returns:
         hidden [N_text, hidden] of the text rows and attention A [L, N_vis] (METHOD.md section 4).
     """
     rows = prompt.text_slots
-    span = torch.searchsorted(rows, prompt.query_span)
-    recorder = backend.Recorder(span=span, attention={})
+    asked = prompt.query_span if span is None else prompt.query_span[-span:]
+    recorder = backend.Recorder(span=torch.searchsorted(rows, asked), attention={})
     hidden = forward_rows(model, prompt, cache, rows, recorder)
     layers = range(model.decoder.geometry.layers)
     attention = torch.stack([recorder.attention[layer][prompt.visual_slots] for layer in layers])

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from conduit_cli.engine.backend import PromptCache
 from conduit_cli.engine.flops import full_prefill_flops, pass_flops
+from conduit_cli.engine.layerwise import refresh_by_layer
 from conduit_cli.engine.passes import forward_rows, score, value_norms
 from conduit_cli.engine.place import place
 from conduit_cli.engine.prompt import Prompt
 from conduit_cli.engine.vlm import VisionLanguageModel
-from conduit_cli.policies.base import Evidence, Policy, Selection
+from conduit_cli.policies.base import Evidence, LayerPolicy, Policy, Selection, TokenPolicy
 
 __all__ = ["Served", "serve"]
 
@@ -34,7 +35,7 @@ class Served:
         selection: what the policy chose, and why.
         attention: [L, N_vis] of the scoring pass, or None.
         norms: [L, N_vis] cached value norms.
-        refreshed: visual rows that the model recomputed, counted from the rows it was given.
+        rows_per_layer: visual rows that the refresh recomputed in each layer, counted as they were written.
         flops, full_flops: of the passes run, and of a full prefill of the same prompt.
         timings: seconds per stage.
     """
@@ -44,10 +45,15 @@ class Served:
     selection: Selection
     attention: Tensor | None
     norms: Tensor
-    refreshed: int = 0
-    flops: int = 0
-    full_flops: int = 0
+    rows_per_layer: tuple[int, ...]
+    flops: int
+    full_flops: int
     timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def refreshed(self) -> int:
+        """Visual tokens that were recomputed; where layers differ, their mean, rounded down."""
+        return sum(self.rows_per_layer) // len(self.rows_per_layer)
 
 
 def serve(
@@ -81,29 +87,16 @@ class _Run:
         self.flops = 0
 
     def serve(self, ratio: float, room: int) -> Served:
-        model, prompt = self.model, self.prompt
-        tokens = len(prompt.visual_slots)
-        budget = self.policy.budget(ratio, tokens)
+        model, prompt, policy = self.model, self.prompt, self.policy
         cache = model.decoder.new_cache(len(prompt) + room)
         cache.length = len(prompt)
-        hidden: Tensor | None = None
-        attention: Tensor | None = None
-        if budget < tokens or self.policy.needs_scoring:
-            with self.stage("place"):
-                place(model.decoder, prompt, cache)
         norms = value_norms(prompt)
-        if self.policy.needs_scoring:
-            with self.stage("score"):
-                hidden, attention = score(model, prompt, cache)
-                self.count(len(prompt.text_slots))
-        with self.stage("select"):
-            selection = self.policy.select(Evidence(prompt.page_of, norms, attention, budget))
-        rows = self.rows_to_refresh(selection, scored=hidden is not None)
-        if len(rows):
-            with self.stage("refresh"):
-                hidden = forward_rows(model, prompt, cache, rows)
-                self.count(len(rows))
-        assert hidden is not None  # either pass ends on the prompt's last row
+        attention: Tensor | None = None
+        if isinstance(policy, LayerPolicy):
+            hidden, selection, rows = self.by_layer(policy, ratio, cache)
+        else:
+            assert isinstance(policy, TokenPolicy)
+            hidden, selection, attention, rows = self.by_token(policy, ratio, cache, norms)
         with self.stage("first_token"):
             logits = model.decoder.logits(hidden[-1:])[0]
         return Served(
@@ -112,11 +105,50 @@ class _Run:
             selection=selection,
             attention=attention,
             norms=norms,
-            refreshed=int((prompt.image_of[rows] >= 0).sum()),
+            rows_per_layer=rows,
             flops=self.flops + 2 * model.decoder.head_weights,
             full_flops=full_prefill_flops(model.decoder, len(prompt)),
             timings=self.timings,
         )
+
+    def by_token(
+        self, policy: TokenPolicy, ratio: float, cache: PromptCache, norms: Tensor
+    ) -> tuple[Tensor, Selection, Tensor | None, tuple[int, ...]]:
+        """Place, score where the policy asks for it, select, refresh."""
+        prompt = self.prompt
+        sizes = torch.bincount(prompt.page_of, minlength=len(prompt.states)).tolist()
+        budget = policy.budget(ratio, sizes)
+        hidden: Tensor | None = None
+        attention: Tensor | None = None
+        if budget < len(prompt.visual_slots) or policy.needs_scoring:
+            self.place(cache)
+        if policy.needs_scoring:
+            with self.stage("score"), self.counting(cache):
+                hidden, attention = score(self.model, prompt, cache, policy.span)
+        with self.stage("select"):
+            selection = policy.select(Evidence(prompt.page_of, norms, attention, ratio, budget))
+        rows = self.rows_to_refresh(selection, scored=hidden is not None)
+        before = cache.rows_written
+        if len(rows):
+            with self.stage("refresh"), self.counting(cache):
+                hidden = forward_rows(self.model, prompt, cache, rows)
+        text = int((prompt.image_of[rows] < 0).sum())
+        assert hidden is not None  # either pass ends on the prompt's last row
+        return hidden, selection, attention, _visual_rows(cache, before, text)
+
+    def by_layer(
+        self, policy: LayerPolicy, ratio: float, cache: PromptCache
+    ) -> tuple[Tensor, Selection, tuple[int, ...]]:
+        """Place, then one pass over all text and a shrinking set of visual tokens."""
+        self.place(cache)
+        before = cache.rows_written
+        with self.stage("refresh"), self.counting(cache):
+            hidden, selection = refresh_by_layer(self.model, self.prompt, cache, policy, ratio)
+        return hidden, selection, _visual_rows(cache, before, len(self.prompt.text_slots))
+
+    def place(self, cache: PromptCache) -> None:
+        with self.stage("place"):
+            place(self.model.decoder, self.prompt, cache)
 
     def rows_to_refresh(self, selection: Selection, *, scored: bool) -> Tensor:
         """Slots of the refresh pass: chosen visual tokens, and the text that saw stale ones.
@@ -131,8 +163,12 @@ class _Run:
             text = prompt.stale_text if len(chosen) else text[:0]
         return torch.cat([chosen, text]).sort().values
 
-    def count(self, rows: int) -> None:
-        self.flops += pass_flops(self.model.decoder, rows, len(self.prompt))
+    @contextmanager
+    def counting(self, cache: PromptCache) -> Iterator[None]:
+        """Add the FLOPs of the rows that are written meanwhile."""
+        before = cache.rows_written
+        yield
+        self.flops += pass_flops(self.model.decoder, _rows_since(cache, before), len(self.prompt))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -142,3 +178,13 @@ class _Run:
         if self.model.decoder.device.type == "cuda":
             torch.cuda.synchronize()
         self.timings[name] = time.perf_counter() - start
+
+
+def _rows_since(cache: PromptCache, before: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows of each layer that were written since `before`."""
+    return tuple(now - then for now, then in zip(cache.rows_written, before, strict=True))
+
+
+def _visual_rows(cache: PromptCache, before: tuple[int, ...], text: int) -> tuple[int, ...]:
+    """The same less the text rows, which every layer had."""
+    return tuple(max(0, rows - text) for rows in _rows_since(cache, before))

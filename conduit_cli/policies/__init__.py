@@ -22,6 +22,14 @@ _POLICIES = {
     "conduit": "conduit:Conduit",
     "reuse": "reuse:Reuse",
     "full": "full:Full",
+    "attention": "attention:Attention",
+    "value-norm": "value_norm:ValueNorm",
+    "random": "random:Random",
+    "first-k": "first_k:FirstK",
+    "vlcache": "vlcache:VLCache",
+    "cacheblend": "cacheblend:CacheBlend",
+    "cacheblend-budgeted": "cacheblend_budgeted:CacheBlendBudgeted",
+    "kvshare": "kvshare:KVShare",
 }
 
 

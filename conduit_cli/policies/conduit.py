@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from conduit_cli.errors import UsageError
-from conduit_cli.policies.base import Evidence, Selection, budget_of, top_k
+from conduit_cli.policies._settings import chosen_layers, fraction, whole
+from conduit_cli.policies.base import Evidence, Selection, TokenPolicy, top_k
 
 __all__ = ["Conduit"]
 
 
-class Conduit:
+class Conduit(TokenPolicy):
     """One global top-k over all images by s_t * c_j (METHOD.md section 4).
 
     s_t = mean_l(A_l(t) * ||V_l(t)||), multiplied per layer and then averaged.
@@ -25,33 +26,43 @@ class Conduit:
         lambda_: amplification strength, 0 (off) to 1 (the paper's).
         coefficient: what g_j is averaged from: `attention` (paper) or `score` (the authors' code).
         norm: whether the value norm takes part; without it s_t is the mean attention.
+        layers: which layers the means go over: `all` (paper), or numbers such as `0-3,8`.
+        span: how many of the last text tokens count as the query; None takes all after the last image.
     """
 
     name = "conduit"
-    needs_scoring = True
 
-    def __init__(self, lambda_: float = 1.0, coefficient: str = "attention", norm: bool = True) -> None:
-        if not 0 <= lambda_ <= 1:
-            raise UsageError(f"lambda is {lambda_:g}, but goes from 0 to 1", "try: --lambda 1")
+    def __init__(
+        self,
+        lambda_: float = 1.0,
+        coefficient: str = "attention",
+        norm: bool = True,
+        layers: str = "all",
+        span: int | None = None,
+    ) -> None:
         if coefficient not in ("attention", "score"):
             raise UsageError(f"coefficient is {coefficient!r}, but can be attention or score")
-        self.lambda_, self.coefficient, self.norm = lambda_, coefficient, norm
+        self.lambda_ = fraction("lambda", lambda_)
+        self.coefficient, self.norm, self.layers = coefficient, bool(norm), str(layers)
+        self.span = whole("span", span)
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The settings in force."""
-        return {"lambda": self.lambda_, "coefficient": self.coefficient, "norm": self.norm}
-
-    def budget(self, ratio: float, tokens: int) -> int:
-        """floor(ratio * tokens)."""
-        return budget_of(ratio, tokens)
+        return {
+            "lambda": self.lambda_,
+            "coefficient": self.coefficient,
+            "norm": self.norm,
+            "layers": self.layers,
+            "span": self.span,
+        }
 
     def select(self, evidence: Evidence) -> Selection:
         """Rank all visual tokens of all images together and take the budget's worth."""
-        if evidence.attention is None:
-            raise ValueError("conduit needs the attention of a scoring pass")
-        mean_attention = evidence.attention.mean(0)
-        scores = (evidence.attention * evidence.value_norms).mean(0) if self.norm else mean_attention
+        attention = chosen_layers(self.layers, evidence.scored)
+        norms = chosen_layers(self.layers, evidence.value_norms)
+        mean_attention = attention.mean(0)
+        scores = (attention * norms).mean(0) if self.norm else mean_attention
         source = mean_attention if self.coefficient == "attention" else scores
         coefficients = self._coefficients(source, evidence)
         scores = scores * coefficients[evidence.page_of]

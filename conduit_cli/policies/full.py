@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
-from conduit_cli.policies.base import Evidence, Selection
+from conduit_cli.policies.base import Evidence, Selection, TokenPolicy
 
 __all__ = ["Full"]
 
 
-class Full:
+class Full(TokenPolicy):
     """The upper end of the comparison, and the reference for every measured figure."""
 
     name = "full"
     needs_scoring = False
 
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """No settings."""
-        return {}
-
-    def budget(self, ratio: float, tokens: int) -> int:
+    def budget(self, ratio: float, sizes: Sequence[int]) -> int:
         """Everything, whatever the ratio."""
-        return tokens
+        return sum(sizes)
 
     def select(self, evidence: Evidence) -> Selection:
         """Every token."""

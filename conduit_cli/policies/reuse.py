@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
-from conduit_cli.policies.base import Evidence, Selection
+from conduit_cli.policies.base import Evidence, Selection, TokenPolicy
 
 __all__ = ["Reuse"]
 
 
-class Reuse:
+class Reuse(TokenPolicy):
     """The lower end of the comparison: one pass over the text tokens and no refresh."""
 
     name = "reuse"
-    needs_scoring = True
 
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """No settings."""
-        return {}
-
-    def budget(self, ratio: float, tokens: int) -> int:
+    def budget(self, ratio: float, sizes: Sequence[int]) -> int:
         """Nothing, whatever the ratio."""
         return 0
 

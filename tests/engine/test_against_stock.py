@@ -99,7 +99,7 @@ def test_exactly_the_budget_is_recomputed(
     served = serve(tiny, prompt, policy, ratio)
     handle.remove()
     budget = int(ratio * 100) * len(prompt.visual_slots) // 100
-    assert served.refreshed == budget == policy.budget(ratio, len(prompt.visual_slots))
+    assert served.refreshed == budget == policy.budget(ratio, [len(prompt.visual_slots)])
     refresh = [budget + len(prompt.stale_text)] if budget else []
     assert seen == [len(prompt.text_slots), *refresh]
     assert served.cache.rows_written[0] == sum(seen)

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from conduit_cli import policies
 from conduit_cli.errors import UsageError
 from conduit_cli.policies.base import Evidence, budget_of
-
-
-def _evidence(seed: int, sizes: list[int], budget: int) -> Evidence:
-    torch.manual_seed(seed)
-    page_of = torch.cat([torch.full((n,), i) for i, n in enumerate(sizes)])
-    return Evidence(page_of, torch.rand(3, len(page_of)) + 0.1, torch.rand(3, len(page_of)), budget)
+from tests.policies.evidence import evidence as made_up
 
 
 @settings(max_examples=60, deadline=None)
@@ -34,7 +29,7 @@ def test_selection_is_the_formula(
     seed: int, sizes: list[int], lambda_: float, norm: bool, source: str, share: float
 ) -> None:
     total = sum(sizes)
-    evidence = _evidence(seed, sizes, int(share * total))
+    evidence = made_up(seed, sizes, int(share * total))
     policy = policies.create("conduit", {"lambda": lambda_, "norm": norm, "coefficient": source})
     selection = policy.select(evidence)
     assert evidence.attention is not None
@@ -62,8 +57,27 @@ def test_selection_is_the_formula(
         assert min(final[t] for t in chosen) >= max(rest) * (1 - 1e-4)
 
 
+@pytest.mark.parametrize(("layers", "taken"), [("0", [0]), ("1-2", [1, 2]), ("0,2", [0, 2]), ("all", [0, 1, 2])])
+def test_means_go_over_the_layers_that_are_named(layers: str, taken: list[int]) -> None:
+    seen = made_up(4, [6, 5], 3)
+    selection = policies.create("conduit", {"layers": layers}).select(seen)
+    whole = policies.create("conduit").select(
+        Evidence(seen.page_of, seen.value_norms[taken], seen.scored[taken], seen.ratio, seen.budget)
+    )
+    assert selection.chosen.tolist() == whole.chosen.tolist()
+    assert selection.scores is not None
+    assert whole.scores is not None
+    torch.testing.assert_close(selection.scores, whole.scores)
+
+
+@pytest.mark.parametrize("layers", ["3", "first", "", "2-1", "-1"])
+def test_layers_that_are_none_are_usage_errors(layers: str) -> None:
+    with pytest.raises(UsageError):
+        policies.create("conduit", {"layers": layers}).select(made_up(4, [6, 5], 3))
+
+
 def test_one_page_has_coefficient_one() -> None:
-    selection = policies.create("conduit").select(_evidence(3, [8], 2))
+    selection = policies.create("conduit").select(made_up(3, [8], 2))
     assert selection.coefficients is not None
     assert selection.coefficients.tolist() == pytest.approx([1.0])
 
@@ -77,15 +91,6 @@ def test_a_budget_that_binary_fractions_get_wrong() -> None:
     assert budget_of(0.29, 100) == 29  # int(0.29 * 100) is 28
 
 
-@pytest.mark.parametrize("name", policies.names())
-def test_every_policy_spends_its_budget_and_no_more(name: str) -> None:
-    policy = policies.create(name)
-    for ratio in (0.0, 0.1, 0.5, 1.0):
-        evidence = _evidence(5, [7, 9, 4], policy.budget(ratio, 20))
-        chosen = policy.select(evidence).chosen
-        assert len(chosen.unique()) == len(chosen) == evidence.budget
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -93,6 +98,13 @@ def test_every_policy_spends_its_budget_and_no_more(name: str) -> None:
         ("conduit", {"lambda": 2}),
         ("conduit", {"depth": 3}),
         ("conduit", {"coefficient": "x"}),
+        ("conduit", {"span": 0}),
+        ("random", {"seed": -1}),
+        ("first-k", {"k": 1.5}),
+        ("cacheblend", {"by": "norms"}),
+        ("cacheblend", {"check": "one"}),
+        ("vlcache", {"profile": "steep"}),
+        ("full", {"k": 1}),
         ("reuse", {"lambda": 1}),
     ],
 )
