@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from conduit_cli.units import parse_size
 
 if TYPE_CHECKING:
     from conduit_cli.session import DocumentRequest, Session
+    from conduit_store import Store
 
 __all__ = ["Setup", "policy_options", "requests"]
 
@@ -49,16 +50,25 @@ class Setup:
         _one_of("dtype", self.dtype, _DTYPES)
 
     @contextmanager
-    def session(self, output: Output, listener: ConsoleListener) -> Iterator[Session]:
-        """Open the store, then load the model: a store that can't be used is told at once."""
+    def session(self, output: Output, listener: ConsoleListener, *, storing: bool = False) -> Iterator[Session]:
+        """Open the store, then load the model: a store that can't be used is told at once.
+
+        Args:
+            storing: the command is about the store, so that a disk that can hold none is an error; other
+                commands answer without storing.
+        """
         from conduit_cli.models.names import resolve_model_name
 
         _name, origin = resolve_model_name(self.model)
         cap = parse_size(self.max_size)
 
-        from conduit_cli.session import Session, load_model, open_store
+        from conduit_cli.session import Session, load_model, open_store, open_store_or_scratch
 
-        with open_store(self.store, max_size=cap, verify=self.verify) as store, listener:
+        if storing:
+            opened: AbstractContextManager[Store] = open_store(self.store, max_size=cap, verify=self.verify)
+        else:
+            opened = open_store_or_scratch(self.store, max_size=cap, verify=self.verify, on_note=output.note)
+        with opened as store, listener:
             store.on_note = listener.note
             model = load_model(
                 self.model,

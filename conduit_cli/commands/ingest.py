@@ -36,7 +36,7 @@ def ingest(
     setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec)
     output = Output(as_json=as_json, quiet=quiet)
     documents = requests(paths, pages, password_file, pages_of_all=True)
-    with setup.session(output, ConsoleListener(output, every_page=True)) as session:
+    with setup.session(output, ConsoleListener(output, every_page=True), storing=True) as session:
         report = session.ingest(documents, strict=strict)
     if as_json:
         output.data(report.to_dict())

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from conduit_cli.session.conversation import Conversation
-    from conduit_cli.session.opening import default_store_path, load_model, open_store
+    from conduit_cli.session.opening import (
+        default_store_path,
+        load_model,
+        open_store,
+        open_store_or_scratch,
+    )
     from conduit_cli.session.options import AskOptions, DocumentRequest
     from conduit_cli.session.session import Session
 
@@ -22,11 +27,17 @@ __all__ = [
     "default_store_path",
     "load_model",
     "open_store",
+    "open_store_or_scratch",
 ]
 
 _HOMES = {
     "conduit_cli.session.conversation": ("Conversation",),
-    "conduit_cli.session.opening": ("default_store_path", "load_model", "open_store"),
+    "conduit_cli.session.opening": (
+        "default_store_path",
+        "load_model",
+        "open_store",
+        "open_store_or_scratch",
+    ),
     "conduit_cli.session.options": ("AskOptions", "DocumentRequest"),
     "conduit_cli.session.session": ("Session",),
 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
     from conduit_cli.models.loading import Model
     from conduit_store import Store
 
-__all__ = ["default_store_path", "load_model", "open_store"]
+__all__ = ["default_store_path", "load_model", "open_store", "open_store_or_scratch"]
 
 
 def default_store_path() -> Path:
@@ -40,6 +43,32 @@ def open_store(path: Path | None = None, *, max_size: int | None = None, verify:
     if max_size is None and "max_size" in (config := read_config()):
         max_size = parse_size(str(config["max_size"]))
     return Store.open(path or default_store_path(), max_size=max_size, verify_on_read=verify)
+
+
+@contextmanager
+def open_store_or_scratch(
+    path: Path | None = None,
+    *,
+    max_size: int | None = None,
+    verify: bool = True,
+    on_note: Callable[[str], None] = lambda _text: None,
+) -> Iterator[Store]:
+    """`open_store`, or, where its disk is full, read-only or without locks, a store that is gone afterwards.
+
+    Raises:
+        StoreError: it can't be opened for another reason.
+    """
+    from conduit_store.errors import StoreFull, StoreLockless, StoreReadOnly
+
+    try:
+        store = open_store(path, max_size=max_size, verify=verify)
+    except (StoreFull, StoreLockless, StoreReadOnly) as error:
+        on_note(f"{error.message}; answering without storing")
+        with tempfile.TemporaryDirectory(prefix="conduit-") as folder, open_store(Path(folder)) as scratch:
+            yield scratch
+        return
+    with store:
+        yield store
 
 
 def load_model(

@@ -15,7 +15,7 @@ from conduit_cli.models.loading import Model
 from conduit_cli.reports import IngestedPage, Listener
 from conduit_cli.session.options import DocumentRequest
 from conduit_store import Store, entry_key
-from conduit_store.errors import StoreFull, StoreReadOnly
+from conduit_store.errors import StoreFull, StoreLockless, StoreReadOnly
 
 __all__ = ["PageLoader", "PageRef"]
 
@@ -126,7 +126,7 @@ class PageLoader:
         try:
             info = self.store.write(identity, fresh.tensors, meta)
             self.store.label(key, document.name, page.number)
-        except (StoreFull, StoreReadOnly) as error:
+        except (StoreFull, StoreLockless, StoreReadOnly) as error:
             self._tell(f"{error.message}; answering without storing")
             report = replace(report, status="unstored", notes=(*report.notes, error.message))
             return PageRef(document, page.number, identity, key, report, fresh)

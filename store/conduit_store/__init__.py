@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreFull,
         StoreIdentityMismatch,
+        StoreLockless,
         StoreReadOnly,
         StoreUnavailable,
     )
@@ -38,6 +39,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreIdentityMismatch",
+    "StoreLockless",
     "StoreReadOnly",
     "StoreStats",
     "StoreUnavailable",
@@ -54,6 +56,7 @@ _HOMES = {
         "StoreError",
         "StoreFull",
         "StoreIdentityMismatch",
+        "StoreLockless",
         "StoreReadOnly",
         "StoreUnavailable",
     ),

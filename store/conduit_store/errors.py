@@ -14,6 +14,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreIdentityMismatch",
+    "StoreLockless",
     "StoreReadOnly",
     "StoreUnavailable",
 ]
@@ -43,6 +44,16 @@ class StoreError(ConduitError):
 
 class StoreUnavailable(StoreError):
     """The store can't be opened: missing rights, no locks, not a store."""
+
+
+class StoreLockless(StoreUnavailable):
+    """The store's disk gives no file locks, as network folders often do not."""
+
+    def __init__(self, folder: object) -> None:
+        super().__init__(
+            f"the disk of {folder} gives no file locks (network folders often do not)",
+            "choose a folder on a local disk with --store DIR or CONDUIT_STORE",
+        )
 
 
 class StoreReadOnly(StoreError):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import lmdb
 
-from conduit_store.errors import StoreDamaged, StoreError, StoreUnavailable
+from conduit_store.errors import StoreDamaged, StoreError, StoreLockless, StoreUnavailable
 from conduit_store.identity import canonical_json
 
 __all__ = ["Index", "Table", "Tables"]
@@ -233,10 +233,7 @@ class Index:
         if _says(error, errno.ENOSPC, errno.EDQUOT) or isinstance(error, lmdb.DiskError):
             return OSError(errno.ENOSPC, "no space left for the store's index")
         if _says(error, *_NO_LOCKS) or isinstance(error, lmdb.LockError):
-            return StoreUnavailable(
-                f"the disk of {self._folder.parent} gives no file locks (network folders often do not)",
-                "choose a folder on a local disk with --store DIR or CONDUIT_STORE",
-            )
+            return StoreLockless(self._folder.parent)
         if isinstance(error, StoreError):
             return error
         return StoreUnavailable(

@@ -10,7 +10,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,6 +25,7 @@ from conduit_store.errors import (
     StoreError,
     StoreFull,
     StoreIdentityMismatch,
+    StoreLockless,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -96,7 +97,7 @@ class Store:
             on_note: see the attribute.
 
         Raises:
-            StoreUnavailable: the folder can't be made, is no store, or its disk has no file locks.
+            StoreUnavailable: the folder can't be made, is no store, or its disk has no file locks (`StoreLockless`).
             StoreFull: there is no room even for an empty store.
         """
         layout = Layout(Path(path).expanduser().resolve())
@@ -330,19 +331,20 @@ class Store:
     def pin(self, keys: Iterable[str]) -> Iterator[None]:
         """Keep these entries from eviction by any process, whether they are stored yet or not.
 
-        A pin ends with the block, or with the process.
+        A pin ends with the block, or with the process. Where the disk has no room or no lock for one, there is
+        none: who finds an entry gone makes it again.
         """
-        if self.readonly:
+        with ExitStack() as stack:
+            if not self.readonly:
+                with suppress(OSError, StoreFull, StoreLockless):
+                    self._pin(stack, json.dumps(sorted(set(keys))).encode())
             yield
-            return
-        text = json.dumps(sorted(set(keys))).encode()
+
+    def _pin(self, stack: ExitStack, text: bytes) -> None:
         fd, path = create_locked(self._layout.pins, ".json")
-        try:
-            # Under the writers' mutex: an eviction is over by now, or will see this pin.
-            self._index.write(lambda _tables: _write_whole(fd, text))
-            yield
-        finally:
-            release(fd, path)
+        stack.callback(release, fd, path)
+        # Under the writers' mutex: an eviction is over by now, or will see this pin.
+        self._index.write(lambda _tables: _write_whole(fd, text))
 
     # Housekeeping
 
@@ -549,10 +551,7 @@ def _unavailable(path: Path, error: OSError) -> StoreError:
     if error.errno in _FULL:
         return StoreFull(f"there is no room for a store in {path}", "free some disk, or name another --store DIR")
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
-        return StoreUnavailable(
-            f"the disk of {path} gives no file locks (network folders often do not)",
-            "choose a folder on a local disk with --store DIR or CONDUIT_STORE",
-        )
+        return StoreLockless(path)
     if error.errno in _REFUSED:
         return StoreReadOnly(f"the store {path} can't be written", "check its rights, or use --store DIR")
     return StoreUnavailable(

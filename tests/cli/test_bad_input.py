@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -57,6 +59,29 @@ def test_store_in_the_way_of_a_file(conduit: Conduit, tmp_path: Path, samples: P
     ran = conduit("ingest", samples / "report.pdf", "--store", blocked)
     assert ran.code == 5
     assert str(blocked) in ran.err.replace("\n", "")
+
+
+def test_a_disk_without_locks_is_answered_from_but_not_ingested_into(
+    conduit: Conduit, tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Network folders often give none; locks elsewhere go on working."""
+    network, flock = tmp_path / "network", fcntl.flock
+
+    def refuse(file: object, operation: int) -> None:
+        number = file if isinstance(file, int) else file.fileno()  # type: ignore[attr-defined]
+        if os.readlink(f"/proc/self/fd/{number}").startswith(str(network)):
+            raise OSError(errno.ENOLCK, "No locks available")
+        flock(number, operation)
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    ran = conduit("ask", samples / "invoice.pdf", QUESTION, "--store", network)
+    assert ran.code == 0
+    assert ran.out.strip()
+    assert ran.err.count("answering without storing") == 1
+    ran = conduit("ingest", samples / "invoice.pdf", "--store", network)
+    assert ran.code == 5
+    assert "no file locks" in ran.err
+    assert not list(network.rglob("*.safetensors"))
 
 
 def test_password_file_missing(conduit: Conduit, tmp_path: Path, samples: Path) -> None:
