@@ -127,7 +127,7 @@ class _Run:
                 hidden, attention = score(self.model, prompt, cache, policy.span)
         with self.stage("select"):
             selection = policy.select(Evidence(prompt.page_of, norms, attention, ratio, budget))
-        rows = self.rows_to_refresh(selection, scored=hidden is not None)
+        rows = self.rows_to_refresh(selection, scored=hidden is not None, between=policy.between)
         before = cache.rows_written
         if len(rows):
             with self.stage("refresh"), self.counting(cache):
@@ -150,7 +150,7 @@ class _Run:
         with self.stage("place"):
             place(self.model.decoder, self.prompt, cache)
 
-    def rows_to_refresh(self, selection: Selection, *, scored: bool) -> Tensor:
+    def rows_to_refresh(self, selection: Selection, *, scored: bool, between: bool) -> Tensor:
         """Slots of the refresh pass: chosen visual tokens, and the text that saw stale ones.
 
         After a scoring pass the text before the first image is already exact, and with nothing chosen
@@ -160,7 +160,8 @@ class _Run:
         chosen = prompt.visual_slots[selection.chosen]
         text = prompt.text_slots
         if scored:
-            text = prompt.stale_text if len(chosen) else text[:0]
+            stale = prompt.stale_text if between else prompt.query_span
+            text = stale if len(chosen) else text[:0]
         return torch.cat([chosen, text]).sort().values
 
     @contextmanager

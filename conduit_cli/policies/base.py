@@ -110,10 +110,13 @@ class TokenPolicy(Policy):
     Attributes:
         needs_scoring: whether `Evidence.attention` is wanted: costs one forward of the text tokens.
         span: how many of the query span's last tokens are asked where they look; None means all.
+        between: whether the text between images is recomputed along with the refresh; without it r = 1 is not
+            quite full prefill.
     """
 
     needs_scoring: ClassVar[bool] = True
     span: int | None = None
+    between: bool = True
 
     def budget(self, ratio: float, sizes: Sequence[int]) -> int:
         """How many visual tokens to refresh at this ratio; `sizes` are the pages' tokens."""

@@ -28,6 +28,8 @@ class Conduit(TokenPolicy):
         norm: whether the value norm takes part; without it s_t is the mean attention.
         layers: which layers the means go over: `all` (paper), or numbers such as `0-3,8`.
         span: how many of the last text tokens count as the query; None takes all after the last image.
+        between: whether text between images is recomputed after the scoring pass; the authors' code recomputes
+            the query span only.
     """
 
     name = "conduit"
@@ -39,12 +41,13 @@ class Conduit(TokenPolicy):
         norm: bool = True,
         layers: str = "all",
         span: int | None = None,
+        between: bool = True,
     ) -> None:
         if coefficient not in ("attention", "score"):
             raise UsageError(f"coefficient is {coefficient!r}, but can be attention or score")
         self.lambda_ = fraction("lambda", lambda_)
         self.coefficient, self.norm, self.layers = coefficient, bool(norm), str(layers)
-        self.span = whole("span", span)
+        self.span, self.between = whole("span", span), bool(between)
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -55,6 +58,7 @@ class Conduit(TokenPolicy):
             "norm": self.norm,
             "layers": self.layers,
             "span": self.span,
+            "between": self.between,
         }
 
     def select(self, evidence: Evidence) -> Selection:

@@ -141,6 +141,15 @@ def test_kvshare_sees_the_attention_of_all_rows(
     torch.testing.assert_close(seen[0].attention, naive, atol=1e-6, rtol=1e-4)
 
 
+def test_text_between_pages_can_be_left_as_it_was_scored(tiny: Family, prompt: Prompt) -> None:
+    served = serve(tiny, prompt, policies.create("conduit", {"between": False}), 0.1)
+    whole = serve(tiny, prompt, policies.create("conduit"), 0.1)
+    saved = len(prompt.stale_text) - len(prompt.query_span)
+    assert saved > 0
+    assert whole.cache.rows_written[0] - served.cache.rows_written[0] == saved
+    assert served.selection.chosen.tolist() == whole.selection.chosen.tolist()
+
+
 @pytest.mark.parametrize("span", [1, 3])
 def test_a_shorter_query_span_asks_the_last_tokens(
     tiny: Family, stock: Stock, images: list[Image.Image], span: int
