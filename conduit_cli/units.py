@@ -6,9 +6,14 @@ import re
 
 from conduit_cli.errors import UsageError
 
-__all__ = ["parse_age", "parse_size"]
+__all__ = ["counted", "parse_age", "parse_size"]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 page`, `2 pages`; the plural only takes an s."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def parse_size(text: str | None) -> int | None:

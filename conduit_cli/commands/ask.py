@@ -14,6 +14,7 @@ from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import UsageError
 from conduit_cli.reports import Answer
+from conduit_cli.units import counted
 
 __all__ = ["ask", "summary"]
 
@@ -92,7 +93,7 @@ def summary(answer: Answer) -> str:
     """One line on how an answer came about."""
     t = answer.tokens
     return (
-        f"{len(answer.pages)} pages, {t.visual} visual tokens: {t.reused} reused, {t.refreshed} refreshed; "
+        f"{counted(len(answer.pages), 'page')}, {t.visual} visual tokens: {t.reused} reused, {t.refreshed} refreshed; "
         f"{t.text} text tokens; first token after {answer.ttft_s:.2f} s; "
         f"{answer.flops_ratio:.1%} of full-prefill FLOPs"
     )

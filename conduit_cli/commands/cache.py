@@ -13,7 +13,7 @@ import typer
 from conduit_cli.commands import _options as o
 from conduit_cli.console.output import Output
 from conduit_cli.errors import UsageError
-from conduit_cli.units import parse_age, parse_size
+from conduit_cli.units import counted, parse_age, parse_size
 
 if TYPE_CHECKING:
     from conduit_store import EntryInfo
@@ -38,11 +38,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.
 
 
 @app.command()
-def path(store: o.StorePath = None) -> None:
+def path(store: o.StorePath = None, as_json: o.Json = False) -> None:
     """Print the store's folder."""
     from conduit_cli.session.opening import default_store_path
 
-    Output().line(str(store or default_store_path()))
+    folder = str(store or default_store_path())
+    output = Output(as_json=as_json)
+    output.data({"path": folder}) if as_json else output.line(folder)
 
 
 @app.command()
@@ -88,10 +90,10 @@ def stats(store: o.StorePath = None, as_json: o.Json = False) -> None:
     if as_json:
         output.data(asdict(totals))
         return
-    output.line(f"{totals.path}: {totals.entries} pages, {totals.nbytes / 2**20:.1f} MiB")
+    output.line(f"{totals.path}: {counted(totals.entries, 'page')}, {totals.nbytes / 2**20:.1f} MiB")
     output.line(
-        f"limit {totals.max_size / 2**30:.1f} GiB; {totals.quarantined} damaged files set aside, "
-        f"{totals.outdated} entries of an older format"
+        f"limit {totals.max_size / 2**30:.1f} GiB; {counted(totals.quarantined, 'damaged file')} set aside, "
+        f"{counted(totals.outdated, 'page')} of an older format"
     )
     output.table(
         ("model", "codec", "pages", "bytes per page", "bytes per token"),
@@ -142,12 +144,13 @@ def prune(
     output = Output(as_json=as_json)
     with _open(store) as opened:
         plan = opened.prune(dry_run=True, **filters)
-        what = f"{len(plan.entries)} pages, {plan.nbytes / 2**20:.1f} MiB"
+        what = _amount(len(plan.entries), plan.nbytes, plan.quarantined)
         if not dry_run:
             _confirm(f"Remove {what}?", needed=bool(plan.nbytes) and not yes)
             plan = opened.prune(**filters)
     if as_json:
-        output.data({"dry_run": dry_run, "freed": plan.nbytes, "keys": [row.key for row in plan.entries]})
+        keys = [row.key for row in plan.entries]
+        output.data({"dry_run": dry_run, "freed": plan.nbytes, "damaged": plan.quarantined, "keys": keys})
     else:
         output.line(f"would remove {what}" if dry_run else f"removed {what}")
 
@@ -170,9 +173,9 @@ def verify(
     else:
         for verdict in bad:
             output.line(f"{verdict.key[:12]} {verdict.verdict}: {verdict.reason}")
-        output.line(f"{len(verdicts)} entries checked, {len(bad)} bad{', mended' if fix and bad else ''}")
+        output.line(f"{counted(len(verdicts), 'page')} checked, {len(bad)} bad{', mended' if fix and bad else ''}")
     if bad and not fix:
-        raise StoreError(f"{len(bad)} entries are not sound", "conduit cache verify --fix")
+        raise StoreError(f"{counted(len(bad), 'stored page')} not sound", "conduit cache verify --fix")
 
 
 def _open(store: Any) -> Any:
@@ -196,13 +199,18 @@ def _filters(
 
 def _remove(opened: Any, rows: Sequence[EntryInfo], dry_run: bool, yes: bool, output: Output) -> None:
     size = sum(row.nbytes for row in rows)
-    what = f"{len(rows)} pages, {size / 2**20:.1f} MiB"
+    what = _amount(len(rows), size)
     _confirm(f"Remove {what}?", needed=bool(rows) and not dry_run and not yes)
     freed = 0 if dry_run else opened.remove([row.key for row in rows])
     if output.as_json:
         output.data({"removed": 0 if dry_run else len(rows), "freed": freed, "keys": [r.key for r in rows]})
     else:
         output.line(f"would remove {what}" if dry_run else f"removed {what}")
+
+
+def _amount(pages: int, nbytes: int, damaged: int = 0) -> str:
+    also = f" and {counted(damaged, 'damaged file')}" if damaged else ""
+    return f"{counted(pages, 'page')}{also}, {nbytes / 2**20:.1f} MiB"
 
 
 def _confirm(question: str, *, needed: bool) -> None:

@@ -12,6 +12,7 @@ from conduit_cli.commands._setup import Setup, requests
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import InputError, StoreError
+from conduit_cli.units import counted
 
 __all__ = ["ingest"]
 
@@ -43,10 +44,10 @@ def ingest(
     else:
         counts = [(name, report.count(name)) for name in ("stored", "present", "rebuilt", "unstored", "failed")]
         told = ", ".join(f"{count} {name}" for name, count in counts if count)
-        output.line(f"{len(report.pages)} pages: {told}; {report.nbytes} bytes written")
+        output.line(f"{counted(len(report.pages), 'page')}: {told}; {report.nbytes} bytes written")
     failed = report.count("failed")
     if failed:
         first = next(page for page in report.pages if page.status == "failed")
-        raise InputError(f"{failed} of {len(report.pages)} pages could not be read, the first is {first.page}")
+        raise InputError(f"{failed} of {counted(len(report.pages), 'page')} could not be read, the first is {first.page}")
     if report.count("unstored"):
-        raise StoreError(f"{report.count('unstored')} pages could not be stored", "conduit cache prune")
+        raise StoreError(f"{counted(report.count('unstored'), 'page')} could not be stored", "conduit cache prune")

@@ -121,7 +121,7 @@ class Document:
         colour = _shape.solid_colour(image)
         if colour is not None:
             notes = [f"the page came out in one solid colour ({colour})", *notes]
-        return Page(self.name, number, image, pixel_digest(image), (*notes, *padding))
+        return Page(self.name, number, image, pixel_digest(image), tuple(dict.fromkeys([*notes, *padding])))
 
     def close(self) -> None:
         """End the rendering process. Idempotent."""

@@ -102,8 +102,9 @@ class PageLoader:
         page = document.render(number, self.model.vlm.fit)
         identity = self.identity(page.digest)
         key = entry_key(identity)
-        if self.store.contains(key):
-            ref = self._present(document, number, identity, key, {"notes": page.notes})
+        stored = self.store.read(key, identity)
+        if stored is not None:
+            ref = self._present(document, number, identity, key, {**stored.meta, "notes": page.notes})
         else:
             ref = self.build(document, page, identity, key)
         self._remember(memo, page, ref)
@@ -162,10 +163,6 @@ class PageLoader:
         if ref.fresh is not None:
             return
         report = ref.report
-        if not report.tokens:
-            entry = self.store.read(ref.key, ref.identity)
-            meta = entry.meta if entry is not None else {}
-            report = replace(report, tokens=int(meta.get("tokens", 0)), grid=_pair(meta.get("grid")))
         value = {
             "digest": page.digest,
             "tokens": report.tokens,
@@ -181,7 +178,3 @@ class PageLoader:
         if text not in self._told:
             self._told.add(text)
             self.listener.note(text)
-
-
-def _pair(grid: Any) -> tuple[int, int] | None:
-    return (int(grid[0]), int(grid[1])) if grid else None

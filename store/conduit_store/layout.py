@@ -38,6 +38,8 @@ class Layout:
             StoreUnavailable: the folder holds something else, or a newer store.
             OSError: it can't be written.
         """
+        if self.root.exists() and not self.root.is_dir():
+            raise StoreUnavailable(f"{self.root} is a file, not a folder", "name a folder with --store DIR")
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.check()
         for name in _FOLDERS:

@@ -71,8 +71,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What `prune` removed, or would remove: entries, and bytes of them and of the quarantine."""
+    """What `prune` removed, or would remove: entries, how many quarantined files, and the bytes of both."""
 
     entries: tuple[EntryInfo, ...]
+    quarantined: int
     nbytes: int
     dry_run: bool

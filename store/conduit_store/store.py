@@ -409,11 +409,11 @@ class Store:
                     left -= row.nbytes
         gone = tuple(row for row in rows if row.key in chosen)
         size = sum(row.nbytes for row in gone)
-        aside = census.stats(self._layout, rows, self.max_size).quarantined_bytes
+        stats = census.stats(self._layout, rows, self.max_size)
         if not dry_run:
             self.remove([row.key for row in gone])
             self.clear_quarantine()
-        return Pruned(gone, size + aside, dry_run)
+        return Pruned(gone, stats.quarantined, size + stats.quarantined_bytes, dry_run)
 
     def verify(self, *, fix: bool = False) -> list[Verified]:
         """Check size, header and checksums of every entry; with `fix`, set aside what is not sound."""

@@ -31,6 +31,15 @@ def test_a_second_ingest_writes_nothing(conduit: Conduit, tmp_path: Path, sample
     assert _files(store) == before
 
 
+def test_the_same_page_under_another_name_is_told_in_full(conduit: Conduit, samples: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pdf"
+    copy.write_bytes((samples / "invoice.pdf").read_bytes() + b"% not the same bytes\n")
+    conduit("ingest", samples / "invoice.pdf")
+    ran = conduit("ingest", copy)
+    assert "copy.pdf, page 1, 96 tokens, present" in ran.err
+    assert ran.out == "1 page: 1 present; 0 bytes written\n"
+
+
 @pytest.mark.parametrize("ratio", [0.0, 0.1, 1.0])
 def test_json_holds_what_is_promised(conduit: Conduit, samples: Path, ratio: float) -> None:
     ran = conduit("ask", samples / "report.pdf", QUESTION, "--pages", "1-3", "--ratio", ratio, "--json", "-q")
