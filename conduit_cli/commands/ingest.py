@@ -49,5 +49,8 @@ def ingest(
     if failed:
         first = next(page for page in report.pages if page.status == "failed")
         raise InputError(f"{failed} of {counted(len(report.pages), 'page')} could not be read, the first is {first.page}")
-    if report.count("unstored"):
-        raise StoreError(f"{counted(report.count('unstored'), 'page')} could not be stored", "conduit cache prune")
+    if unstored := [page for page in report.pages if page.status == "unstored"]:
+        raise StoreError(
+            f"{counted(len(unstored), 'page')} could not be stored: {unstored[0].notes[-1]}",
+            "make room with conduit cache prune, raise --max-size, or choose another --store DIR",
+        )

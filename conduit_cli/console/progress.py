@@ -47,7 +47,8 @@ class ConsoleListener(Listener):
         if page.status == "failed":
             self._output.note(f"{page.document}, page {page.page} failed: {'; '.join(page.notes)}")
         elif page.status != "present":
-            for note in page.notes:
+            # why a page could not be stored is told once, by `note`
+            for note in page.notes[:-1] if page.status == "unstored" else page.notes:
                 self._output.note(f"{page.document}, page {page.page}: {note}")
 
     def phase(self, name: str) -> None:

@@ -51,6 +51,7 @@ class PageLoader:
     codec: str
     listener: Listener
     _told: set[str] = field(default_factory=set)
+    _unstored: bool = False
 
     def open(self, stack: ExitStack, requests: Sequence[DocumentRequest]) -> list[tuple[Document, list[int]]]:
         """Open every document and resolve its page numbers before any page is rendered."""
@@ -128,7 +129,9 @@ class PageLoader:
             info = self.store.write(identity, fresh.tensors, meta)
             self.store.label(key, document.name, page.number)
         except (StoreFull, StoreLockless, StoreReadOnly) as error:
-            self._tell(f"{error.message}; answering without storing")
+            if not self._unstored:
+                self._tell(f"{error.message}; answering without storing")
+            self._unstored = True
             report = replace(report, status="unstored", notes=(*report.notes, error.message))
             return PageRef(document, page.number, identity, key, report, fresh)
         return PageRef(document, page.number, identity, key, replace(report, nbytes=info.nbytes))

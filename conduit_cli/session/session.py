@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from conduit_cli import policies
 from conduit_cli.engine.decode import decode
@@ -52,9 +53,17 @@ class Session:
         """
         with ExitStack() as stack:
             opened = self._pages.open(stack, requests)
-            results = list(self._pages.ingest(opened, strict=strict))
-        pages = tuple(r if isinstance(r, IngestedPage) else r.report for r in results)
-        return IngestReport(self.model.name, str(self.store.path), self.codec, pages)
+            results = self._pages.ingest(opened, strict=strict)
+            pages = [r if isinstance(r, IngestedPage) else r.report for r in results]
+            pages = [self._still_there(page) for page in pages]
+        return IngestReport(self.model.name, str(self.store.path), self.codec, tuple(pages))
+
+    def _still_there(self, page: IngestedPage) -> IngestedPage:
+        """The page's report, told as unstored if a later page of the same run took its room."""
+        if page.key is None or page.status == "unstored" or self.store.contains(page.key):
+            return page
+        gone = "it had to make room for another page: the store is too small for all of them"
+        return replace(page, status="unstored", notes=(*page.notes, gone))
 
     def ask(self, requests: Sequence[DocumentRequest], question: str, options: AskOptions) -> Answer:
         """Answer one question about some documents; what is missing is ingested first.
@@ -93,16 +102,32 @@ class Session:
         options: AskOptions,
     ) -> Answer:
         """One turn over pages that are ingested: load, serve, decode, report."""
+        return self.explained(pages, turns, question, options)[0]
+
+    def explained(
+        self,
+        pages: Sequence[PageRef],
+        turns: Sequence[tuple[str, str]],
+        question: str,
+        options: AskOptions,
+        prompt: Prompt | None = None,
+    ) -> tuple[Answer, Prompt, Served]:
+        """An answer, and the prompt and pass that it came from.
+
+        Args:
+            prompt: of an earlier answer to the same question over the same pages, so that they are not
+                loaded again; policy and ratio may differ.
+        """
         if not question.strip():
             raise UsageError("there is no question", "conduit ask report.pdf 'What is the total?'")
         started = time.perf_counter()
-        prompt, served = self.serve(pages, turns, question, options)
+        prompt, served = self.serve(pages, turns, question, options, prompt)
         ttft = time.perf_counter() - started
         text, generated = self._decode(prompt, served, options)
         served.timings["decode"] = time.perf_counter() - started - ttft
         policy = policies.create(options.policy, options.policy_options)
         visual = len(prompt.visual_slots)
-        return Answer(
+        answer = Answer(
             answer=text,
             question=question,
             model=self.model.name,
@@ -123,6 +148,7 @@ class Session:
             timings=served.timings,
             finish="length" if generated >= options.max_new_tokens else "stop",
         )
+        return answer, prompt, served
 
     def serve(
         self,
@@ -130,14 +156,19 @@ class Session:
         turns: Sequence[tuple[str, str]],
         question: str,
         options: AskOptions,
+        prompt: Prompt | None = None,
     ) -> tuple[Prompt, Served]:
-        """Everything up to the first token's logits; `ask` and `inspect` share it."""
+        """Everything up to the first token's logits; `ask` and `inspect` share it.
+
+        Args:
+            prompt: the same question over the same pages, laid out already.
+        """
         started = time.perf_counter()
-        self.listener.phase("load")
-        states = [self._state(ref) for ref in pages]
         vlm = self.model.vlm
-        messages = messages_for(pages, turns, question, options)
-        prompt = build_prompt(vlm, messages, states)
+        if prompt is None:
+            self.listener.phase("load")
+            states = [self._state(ref) for ref in pages]
+            prompt = build_prompt(vlm, messages_for(pages, turns, question, options), states)
         check_length(vlm, len(prompt) + options.max_new_tokens, len(pages))
         check_memory(vlm, len(prompt) + options.max_new_tokens)
         loaded = time.perf_counter() - started

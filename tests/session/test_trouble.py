@@ -57,3 +57,14 @@ def test_a_failing_page_is_left_out_of_an_answer_and_named(session: Session, tmp
     assert numbers[0] == 1
     assert numbers != list(range(1, len(numbers) + 1))
     assert any("left out" in note for note in ear.notes)
+
+
+def test_a_page_that_made_room_for_another_is_not_told_as_stored(session: Session, store: Store, pdf: MakePdf) -> None:
+    path = pdf([["Total: 1"], ["Total: 2"], ["Total: 3"]])
+    session.ingest(request(path, "1"))
+    store.max_size = int(2.5 * store.entries()[0].nbytes)
+    report = session.ingest(request(path))
+    assert [page.status for page in report.pages].count("unstored") == 1
+    assert len(store.entries()) == 2
+    held = {entry.key for entry in store.entries()}
+    assert all((page.key in held) == (page.status != "unstored") for page in report.pages)
