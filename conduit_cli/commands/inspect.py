@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conduit_cli import policies
 from conduit_cli.commands import _options as o
 from conduit_cli.commands._setup import Setup, policy_options, requests
 from conduit_cli.commands.ask import question_text, summary
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
-from conduit_cli.reports import PageShare
+
+if TYPE_CHECKING:
+    from conduit_cli.inspection.model import Inspection
+    from conduit_cli.session import Conversation
 
 __all__ = ["inspect"]
-
-_COLUMNS = ("document", "page", "tokens", "c", "attention", "budget", "refreshed", "of page")
 
 
 def inspect(
@@ -24,9 +26,23 @@ def inspect(
     question: Annotated[
         str | None, typer.Argument(help="The question; - reads it from stdin.", show_default=False)
     ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", help="Folder for a picture of each page.", show_default=False)
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="File for everything in one web page.", show_default=False)
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also answer by full prefill and by plain reuse.")
+    ] = False,
+    versus: Annotated[
+        str | None,
+        typer.Option("--versus", help="A second policy, to see where both agree.", show_default=False),
+    ] = None,
     ratio: o.Ratio = 0.1,
     policy: o.PolicyName = "conduit",
     lambda_: o.Lambda = None,
+    policy_option: o.PolicyOptions = None,
     pages: o.PageRange = None,
     others: o.Others = None,
     system: o.System = None,
@@ -50,13 +66,15 @@ def inspect(
     """Answer a question and show, per page, what was refreshed and why."""
     setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec, verify)
     asked = question_text(question)
+    if versus is not None:
+        policies.check(versus)
 
     from conduit_cli.session import AskOptions
 
     options = AskOptions(
         ratio=ratio,
         policy=policy,
-        policy_options=policy_options(lambda_),
+        policy_options=policy_options(lambda_, policy_option),
         system=system,
         instruction=instruction,
         max_new_tokens=max_new_tokens,
@@ -65,24 +83,59 @@ def inspect(
     )
     output = Output(as_json=as_json, quiet=quiet)
     documents = requests([path, *(others or [])], pages, password_file)
+    _check_targets(png, html, [document.path for document in documents])
     with setup.session(output, ConsoleListener(output)) as session:
-        answer = session.ask(documents, asked, options)
+        from conduit_cli.session.inspecting import inspect_question
+
+        with session.conversation(documents, options) as conversation:
+            inspection = inspect_question(conversation, asked, compare=compare, versus=versus)
+            _write(conversation, inspection, png, html, output)
     if as_json:
-        output.data(answer.to_dict())
+        output.data(inspection.to_dict())
         return
-    output.table(_COLUMNS, [_row(page) for page in answer.pages])
-    output.line(f"answer: {answer.answer}")
-    output.note(summary(answer))
+    _show(inspection, output)
+    output.note(summary(inspection.answer))
 
 
-def _row(page: PageShare) -> tuple[object, ...]:
-    return (
-        page.document,
-        page.page,
-        page.tokens,
-        "-" if page.coefficient is None else f"{page.coefficient:.2f}",
-        "-" if page.attention is None else f"{page.attention:.0%}",
-        f"{page.budget_share:.0%}",
-        len(page.refreshed),
-        f"{page.page_share:.0%}",
-    )
+def _check_targets(png: Path | None, html: Path | None, sources: list[Path]) -> None:
+    """Refuse what can't be written before a model is loaded."""
+    from conduit_cli.inspection.files import check_file, check_folder
+
+    if html is not None:
+        check_file(html, sources)
+    if png is not None:
+        check_folder(png)
+
+
+def _write(
+    conversation: Conversation, inspection: Inspection, png: Path | None, html: Path | None, output: Output
+) -> None:
+    """The PNGs and the HTML file, where asked for; pages are drawn one at a time."""
+    from conduit_cli.session.inspecting import page_picture
+
+    if png is not None:
+        from conduit_cli.inspection.png import write_pngs
+
+        count = write_pngs(inspection, lambda index, longest: page_picture(conversation, index, longest), png)
+        output.note(f"{count} pictures are in {png}")
+    if html is not None:
+        from conduit_cli.inspection.html import write_html
+
+        write_html(inspection, lambda index, longest: page_picture(conversation, index, longest), html)
+        output.note(f"open {html} in a browser")
+
+
+def _show(inspection: Inspection, output: Output) -> None:
+    """Table, heat maps and answers, on stdout."""
+    from conduit_cli.inspection.terminal import heat_maps, table
+
+    output.show(table(inspection))
+    for part in heat_maps(inspection):
+        output.show(part)
+    output.line("")
+    if inspection.versus is not None:
+        other, overlap = inspection.versus.answer.policy, inspection.versus.overlap
+        output.line(f"overlap with {other}: {overlap:.0%} of what either refreshed")
+    for answer in inspection.others:
+        output.line(f"{answer.policy}: {answer.answer}")
+    output.line(f"answer: {inspection.answer.answer}")

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -56,6 +56,10 @@ class Output:
         for row in rows:
             table.add_row(*(Text(printable(str(cell))) for cell in row))
         self._out.print(table)
+
+    def show(self, drawn: RenderableType) -> None:
+        """Something drawn, on stdout; the caller vouches for its strings."""
+        self._out.print(drawn)
 
     def note(self, text: str) -> None:
         """One line on stderr, left out when quiet."""

@@ -190,6 +190,7 @@ def test_child_ends_with_its_parent(tmp_path: Path) -> None:
 
 def test_interrupt_leaves_a_usable_document(tmp_path: Path) -> None:
     """Ctrl-C in the middle of an exchange: the half-read child is dropped, the next page is right."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is born ignoring it
     with open_document(write(tmp_path, endless_pdf())) as document:
         expected = document.render(3, budget).digest
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

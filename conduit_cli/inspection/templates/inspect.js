@@ -1,0 +1,237 @@
+"use strict";
+(() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = read("inspection"), drawing = read("drawing");
+  const total = data.tokens.visual, pages = data.pages;
+  const byId = (id) => document.getElementById(id);
+  const articles = [...document.querySelectorAll("article")];
+  const links = [...document.querySelectorAll("nav a")];
+  const fields = { "score": "scores", "depth": "depth", "attention": "attention_of_tokens", "value norm": "value_norms" };
+  const state = { layer: "score", page: drawing.order[0], budget: data.tokens.refreshed, ahead: 0, cursor: null };
+
+  // The engine's budget: floor(ratio * total), the ratio being the decimal as typed; null if it is none.
+  function budgetOf(text) {
+    const parts = /^\s*(\d*)\.?(\d*)(?:e([+-]?\d{1,3}))?\s*$/i.exec(text);
+    if (!parts || parts[1] + parts[2] === "") return null;
+    const shift = Number(parts[3] || 0) - parts[2].length;
+    let top = BigInt(parts[1] + parts[2]) * BigInt(total), bottom = 1n;
+    if (shift >= 0) top *= 10n ** BigInt(shift); else bottom = 10n ** BigInt(-shift);
+    return top <= BigInt(total) * bottom ? Number(top / bottom) : null;
+  }
+
+  // Tokens of a page that a budget buys: the first of the ranking; as answered where there is none.
+  function chosen(page, budget) {
+    if (!page.ranks) return page.refreshed;
+    return page.ranks.flatMap((rank, token) => (rank < budget ? [token] : []));
+  }
+
+  function bought(page) {
+    return page.ranks.flatMap((rank, token) => (rank >= state.budget && rank < state.ahead ? [token] : []));
+  }
+
+  // Outline of a set of cells, and the lines inside it, as SVG paths.
+  function outline(tokens, columns) {
+    const inside = new Set(tokens);
+    let outer = "", inner = "";
+    for (const token of tokens) {
+      const x = token % columns, y = (token - x) / columns;
+      const sides = [
+        [y > 0 ? token - columns : -1, `M${x} ${y}h1`], [token + columns, `M${x} ${y + 1}h1`],
+        [x > 0 ? token - 1 : -1, `M${x} ${y}v1`], [x + 1 < columns ? token + 1 : -1, `M${x + 1} ${y}v1`],
+      ];
+      for (const [neighbour, line] of sides) {
+        if (!inside.has(neighbour)) outer += line; else if (neighbour > token) inner += line;
+      }
+    }
+    return [outer, inner];
+  }
+
+  // Where a number lies on its layer's scale, 0 to 1.
+  function place(scale, value) {
+    if (scale.high <= scale.low) return 0;
+    const share = Math.min(1, Math.max(0, (value - scale.low) / (scale.high - scale.low)));
+    return scale.root ? Math.sqrt(share) : share;
+  }
+
+  const heat = (at) => [...drawing.colours[Math.round(at * 255)], Math.round(255 * (0.1 + 0.52 * at))];
+  const BOTH = [0, 140, 90, 130], MINE = [0, 84, 196, 120], THEIRS = [236, 120, 0, 130], NOTHING = [0, 0, 0, 0];
+
+  // Colour of each token of a page under the layer that is switched on: red, green, blue, alpha.
+  function colours(page) {
+    const mine = new Set(chosen(page, state.budget));
+    const tokens = Array.from({ length: page.tokens }, (_, token) => token);
+    if (state.layer === "refreshed") return tokens.map((t) => (mine.has(t) ? MINE : NOTHING));
+    if (state.layer === "overlap") {
+      const theirs = new Set(page.versus);
+      return tokens.map((t) => (mine.has(t) ? (theirs.has(t) ? BOTH : MINE) : theirs.has(t) ? THEIRS : NOTHING));
+    }
+    return page[fields[state.layer]].map((value) => heat(place(drawing.scales[state.layer], value)));
+  }
+
+  function paint() {
+    const page = pages[state.page], article = articles[state.page];
+    if (!page.grid) return;
+    const [rows, columns] = page.grid, figure = article.querySelector("figure");
+    let canvas = figure.querySelector("canvas");
+    if (!canvas) {
+      canvas = document.createElement("canvas");
+      canvas.width = columns;
+      canvas.height = rows;
+      figure.insertBefore(canvas, figure.querySelector("svg"));
+    }
+    canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(colours(page).flat()), columns, rows), 0, 0);
+    const [outer, inner] = outline(chosen(page, state.budget), columns);
+    const draw = (name, path) => figure.querySelector(name).setAttribute("d", path);
+    draw(".seam", outer);
+    draw(".outer", outer);
+    draw(".inner", inner);
+    draw(".ahead", byId("next").checked && page.ranks ? outline(bought(page), columns)[0] : "");
+    draw(".cursor", state.cursor === null ? "" : outline([state.cursor], columns)[0]);
+  }
+
+  // Three significant digits.
+  function short(value) {
+    return value && Math.abs(value) < 0.01 ? value.toExponential(2) : String(Number(value.toPrecision(3)));
+  }
+
+  // The numbers of the token under the pointer or the cursor.
+  function describe() {
+    const page = pages[state.page], box = articles[state.page].querySelector(".token"), token = state.cursor;
+    box.replaceChildren();
+    if (!page.grid) return;
+    if (token === null) {
+      const hint = document.createElement("p");
+      hint.className = "note";
+      hint.textContent = "Point at a cell, or focus the page and press the arrow keys, to see a token's numbers.";
+      box.append(hint);
+      return;
+    }
+    const columns = page.grid[1], mine = chosen(page, state.budget).includes(token);
+    const lines = [["token", `${token}: row ${Math.floor(token / columns) + 1}, column ${(token % columns) + 1}`]];
+    for (const layer of Object.keys(drawing.scales)) lines.push([layer, short(page[fields[layer]][token])]);
+    if (page.ranks) lines.push(["place", `${page.ranks[token] + 1} of ${total}`]);
+    if (page.ranks && !mine) lines.push(["bought at", `ratio ${((page.ranks[token] + 1) / total).toFixed(3)}`]);
+    lines.push(["state", mine ? "refreshed" : "reused"]);
+    if (page.versus) lines.push([`by ${data.versus.policy}`, page.versus.includes(token) ? "refreshed" : "reused"]);
+    const list = document.createElement("dl");
+    for (const [term, detail] of lines) {
+      const dt = document.createElement("dt"), dd = document.createElement("dd");
+      dt.textContent = term;
+      dd.textContent = detail;
+      list.append(dt, dd);
+    }
+    box.append(list);
+  }
+
+  function legend() {
+    const scale = drawing.scales[state.layer], said = {
+      refreshed: "blue: refreshed for this question",
+      overlap: `green: both, blue: ${data.policy} only, orange: ${data.versus ? data.versus.policy : ""} only`,
+    };
+    byId("meaning").textContent = (scale ? scale.title : said[state.layer]) + "; outlined: refreshed";
+    byId("key").hidden = !scale;
+    if (!scale) return;
+    const number = (at) => short(scale.low + (scale.high - scale.low) * (scale.root ? at * at : at));
+    for (const [id, at] of [["low", 0], ["middle", 0.5], ["high", 1]]) {
+      byId(id).textContent = (id === "high" && scale.cut ? "≥ " : "") + number(at);
+    }
+    const line = Array.from({ length: 256 }, (_, i) => heat(i / 255)).flat();
+    byId("bar").getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(line), 256, 1), 0, 0);
+  }
+
+  // What this ratio buys, and what the next percent would.
+  function tell() {
+    if (data.fixed_because) return;
+    const gains = pages.map((page, i) => [i, bought(page).length]).filter(([, n]) => n).sort((a, b) => b[1] - a[1]);
+    const several = new Set(pages.map((page) => page.document)).size > 1;
+    const name = (i) => `page ${pages[i].page}` + (several ? ` of ${pages[i].document}` : "");
+    const most = gains.slice(0, 3).map(([i, n]) => `${n} on ${name(i)}`).join(", ");
+    const more = state.ahead - state.budget;
+    byId("told").textContent = `${state.budget} of ${total} tokens; the next percent would buy ${more}` +
+      (more ? ` (${most}${gains.length > 3 ? ", …" : ""})` : "");
+  }
+
+  function setRatio(text, fromSlider) {
+    const budget = budgetOf(text);
+    byId("typed").setAttribute("aria-invalid", String(budget === null));
+    if (budget === null) return;
+    if (fromSlider) byId("typed").value = text; else byId("slider").value = String(Math.round(Number(text) * 1000));
+    state.budget = budget;
+    state.ahead = Math.min(total, budgetOf((Number(text) + 0.01).toFixed(12)) ?? total);
+    tell();
+    paint();
+    describe();
+  }
+
+  function show(index) {
+    state.page = index;
+    state.cursor = null;
+    articles.forEach((article, i) => { article.hidden = i !== index; });
+    for (const link of links) {
+      if (link.hash === `#page-${index}`) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+    }
+    paint();
+    describe();
+  }
+
+  function moveTo(token) {
+    if (token === state.cursor) return;
+    state.cursor = token;
+    paint();
+    describe();
+  }
+
+  function listen(article, index) {
+    const figure = article.querySelector("figure.tokens");
+    if (!figure) return;
+    const [rows, columns] = pages[index].grid;
+    const under = (event) => {
+      const box = figure.getBoundingClientRect();
+      const x = Math.floor((event.clientX - box.left) / box.width * columns);
+      const y = Math.floor((event.clientY - box.top) / box.height * rows);
+      return x >= 0 && x < columns && y >= 0 && y < rows ? y * columns + x : null;
+    };
+    figure.addEventListener("pointermove", (event) => moveTo(under(event)));
+    figure.addEventListener("pointerdown", (event) => moveTo(under(event)));
+    figure.addEventListener("pointerleave", () => { if (document.activeElement !== figure) moveTo(null); });
+    figure.addEventListener("focus", () => { if (state.cursor === null) moveTo(0); });
+    figure.addEventListener("blur", () => moveTo(null));
+    figure.addEventListener("keydown", (event) => {
+      const at = state.cursor ?? 0, x = at % columns;
+      const next = {
+        ArrowLeft: x > 0 ? at - 1 : at, ArrowRight: x + 1 < columns ? at + 1 : at,
+        ArrowUp: at >= columns ? at - columns : at, ArrowDown: at + columns < rows * columns ? at + columns : at,
+        Home: at - x, End: at - x + columns - 1,
+      }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      moveTo(next);
+    });
+  }
+
+  function fromAddress() {
+    const named = /^#page-(\d+)$/.exec(location.hash);
+    if (named && Number(named[1]) < pages.length) show(Number(named[1]));
+  }
+
+  const form = byId("controls");
+  document.documentElement.classList.add("live");
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", (event) => {
+    if (event.target.name === "layer") { state.layer = event.target.value; legend(); }
+    paint();
+  });
+  byId("slider").addEventListener("input", (event) => setRatio(String(event.target.value / 1000), true));
+  byId("typed").addEventListener("input", (event) => setRatio(event.target.value, false));
+  byId("back").addEventListener("click", () => { byId("typed").value = drawing.ratio; setRatio(drawing.ratio, false); });
+  addEventListener("hashchange", fromAddress);
+  state.layer = form.elements.layer.value || form.querySelector("input:checked").value;
+  byId("typed").value = drawing.ratio;
+  byId("slider").value = String(Math.round(Number(drawing.ratio) * 1000));
+  articles.forEach(listen);
+  legend();
+  show(state.page);
+  if (!data.fixed_because) setRatio(drawing.ratio, false);
+  fromAddress();
+})();

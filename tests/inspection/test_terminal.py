@@ -1,0 +1,69 @@
+"""The table and the heat maps, read back from what a console of 80 columns shows."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from conduit_cli.inspection.model import Inspection
+from conduit_cli.inspection.terminal import heat_maps, table
+from tests.inspection.synthetic import made
+
+
+def _lines(inspection: Inspection, *, colour: bool = False, width: int = 80) -> list[str]:
+    screen = StringIO()
+    system = "truecolor" if colour else None
+    console = Console(file=screen, width=width, force_terminal=colour, color_system=system, soft_wrap=True)
+    console.print(table(inspection))
+    for part in heat_maps(inspection):
+        console.print(part)
+    return screen.getvalue().splitlines()
+
+
+def _plain(line: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("grid", [(8, 12), (40, 30), (30, 38), (20, 90), (1, 300), (90, 4)])
+def test_eighty_columns_are_enough(grid: tuple[int, int], colour: bool) -> None:
+    lines = _lines(made(4, grid, document="a-long-name-of-a-document-2026.pdf"), colour=colour)
+    assert max(len(_plain(line)) for line in lines) <= 80
+    assert any("\x1b" in line for line in lines) == colour
+
+
+def test_characters_show_the_refreshed_set() -> None:
+    inspection = made(1, (8, 12), ratio=0.2)
+    rows = [line.strip() for line in _lines(inspection) if line.strip().startswith("|")]
+    assert len(rows) == 8
+    cells = [row[1:-1][at : at + 2] for row in rows for at in range(0, 24, 2)]
+    assert [token for token, cell in enumerate(cells) if cell == "##"] == list(inspection.pages[0].share.refreshed)
+
+
+def test_colours_tell_refreshed_from_reused() -> None:
+    inspection = made(1, (4, 6), ratio=0.25)
+    rows = [line for line in _lines(inspection, colour=True) if "48;2" in line and "reused" not in line]
+    cells = [cell for row in rows for cell in re.findall(r"48;2;(\d+);\d+;(\d+)m([^\x1b]*)", row)]
+    assert len(cells) == 24
+    warm = [token for token, (red, blue, _) in enumerate(cells) if int(red) > int(blue)]
+    assert warm == list(inspection.pages[0].share.refreshed)
+    assert [token for token, cell in enumerate(cells) if cell[2] == "[]"] == warm
+
+
+def test_a_large_grid_keeps_its_shape_in_half_blocks() -> None:
+    rows = [_plain(line).strip() for line in _lines(made(1, (40, 30)), colour=True) if "▀" in line]
+    assert len(rows) == 20
+    assert {len(row) for row in rows} == {30}
+
+
+def test_the_pages_with_the_largest_share_come_first() -> None:
+    inspection = made(7, (6, 6), ratio=0.3)
+    titles = [line.partition(":")[0] for line in _lines(inspection) if re.match(r"page \d+:", line)]
+    assert titles == [f"page {index + 1}" for index in inspection.by_share[:3]]
+
+
+def test_tiles_get_a_sentence() -> None:
+    assert any("tiles" in line for line in _lines(made(1, None, tokens=64)))
