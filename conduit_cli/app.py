@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from conduit_cli._version import __version__
-from conduit_cli.commands import ask, cache, chat, ingest, models
+from conduit_cli.commands import ask, bench, cache, chat, ingest, models
 from conduit_cli.commands import inspect as inspection
 from conduit_cli.console.failures import report
 
@@ -26,6 +26,7 @@ app.command()(ingest.ingest)
 app.command()(ask.ask)
 app.command()(chat.chat)
 app.command()(inspection.inspect)
+app.command()(bench.bench)
 app.add_typer(cache.app, name="cache")
 app.add_typer(models.app, name="models")
 

@@ -1,0 +1,1 @@
+"""Measuring policies over question sets: quality, cost and allocation, with intervals. Knows no terminal."""

@@ -1,0 +1,1 @@
+"""Question sets in the bundled model's reach, made from seeds."""
