@@ -8,7 +8,7 @@ TORCH  := torch==2.13.0
 
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check faults mini clean
+.PHONY: demo test lint check faults bench mini clean
 
 demo: $(VENV)/.ready
 	@bash samples/demo.sh $(BIN)/conduit
@@ -25,9 +25,21 @@ lint: $(VENV)/.ready-dev
 check: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest tests/figures -s
 
+# Four question sets under every policy: hours with 300 questions each; `make bench EACH=40` is a first look.
+EACH ?= 300
+bench: $(VENV)/.ready
+	$(BIN)/python -m samples.questions.make --out out/questions --each $(EACH)
+	for set in single named distractors duplicates; do \
+	  $(BIN)/conduit bench out/questions/$$set.jsonl --store out/store --out out/bench/$$set || exit; \
+	done
+
 # What was broken on purpose, and what survived.
 faults: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.fault_table
+
+# The bundled reader from nothing, in hours; continues after an interruption. See samples/mini/CARD.md.
+mini: $(VENV)/.ready
+	$(BIN)/python -m samples.mini.recipe --runs samples/mini/runs --out samples/mini/runs/export
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)

@@ -77,7 +77,7 @@ def ask(
     output.note(summary(answer))
 
 
-def question_text(question: str | None) -> str:
+def question_text(question: str | None, command: str = "ask") -> str:
     """The question, from stdin where it is `-`; stdin is read in no other case.
 
     Raises:
@@ -85,7 +85,7 @@ def question_text(question: str | None) -> str:
     """
     text = sys.stdin.read() if question == "-" else question
     if text is None or not text.strip():
-        raise UsageError("there is no question", "conduit ask report.pdf 'What is the total?'")
+        raise UsageError("there is no question", f"conduit {command} report.pdf 'What is the total?'")
     return text.strip()
 
 

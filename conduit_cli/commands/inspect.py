@@ -65,7 +65,7 @@ def inspect(
 ) -> None:
     """Answer a question and show, per page, what was refreshed and why."""
     setup = Setup(model, device, dtype, max_pixels, offline, store, max_size, codec, verify)
-    asked = question_text(question)
+    asked = question_text(question, "inspect")
     if versus is not None:
         policies.check(versus)
 

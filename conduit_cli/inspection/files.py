@@ -21,6 +21,8 @@ def check_file(path: Path, sources: Sequence[Path] = ()) -> None:
     Raises:
         UsageError: it is.
     """
+    if path.name in ("", "-"):
+        raise UsageError("the HTML needs a file of its own", "name one, such as --html inspect.html")
     try:
         there = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

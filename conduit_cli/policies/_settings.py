@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor
 
 from conduit_cli.errors import UsageError
 
-__all__ = ["chosen_layers", "fraction", "whole"]
+__all__ = ["chosen_layers", "fraction", "switch", "whole"]
 
 
 def fraction(name: str, value: float) -> float:
@@ -19,6 +21,17 @@ def fraction(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise UsageError(f"{name} is {value!r}, but goes from 0 to 1", f"try: {name}=1")
     return float(value)
+
+
+def switch(name: str, value: bool) -> bool:
+    """True or false, and nothing that might be taken for either.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is {value!r}, but can be true or false", f"try: {name}=false")
+    return value
 
 
 def whole(name: str, value: int | None, least: int = 1) -> int | None:
@@ -43,10 +56,10 @@ def chosen_layers(spec: str, per_layer: Tensor) -> Tensor:
     layers = len(per_layer)
     wanted: set[int] = set()
     for part in str(spec).split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
+        if match is None:
             raise UsageError(f"layers is {spec!r}, but must be 'all' or numbers such as 0-3,8", "try: layers=all")
-        wanted |= set(range(int(first), int(last if dash else first) + 1))
+        wanted |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     if not wanted or max(wanted) >= layers:
         raise UsageError(f"layers is {spec!r}, but this model has the layers 0-{layers - 1}")
     return per_layer[torch.tensor(sorted(wanted), device=per_layer.device)]

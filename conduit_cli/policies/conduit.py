@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from conduit_cli.errors import UsageError
-from conduit_cli.policies._settings import chosen_layers, fraction, whole
+from conduit_cli.policies._settings import chosen_layers, fraction, switch, whole
 from conduit_cli.policies.base import Evidence, Selection, TokenPolicy, top_k
 
 __all__ = ["Conduit"]
@@ -46,8 +46,9 @@ class Conduit(TokenPolicy):
         if coefficient not in ("attention", "score"):
             raise UsageError(f"coefficient is {coefficient!r}, but can be attention or score")
         self.lambda_ = fraction("lambda", lambda_)
-        self.coefficient, self.norm, self.layers = coefficient, bool(norm), str(layers)
-        self.span, self.between = whole("span", span), bool(between)
+        self.coefficient, self.layers = coefficient, str(layers)
+        self.norm, self.between = switch("norm", norm), switch("between", between)
+        self.span = whole("span", span)
 
     @property
     def options(self) -> Mapping[str, Any]:

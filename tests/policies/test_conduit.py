@@ -70,7 +70,7 @@ def test_means_go_over_the_layers_that_are_named(layers: str, taken: list[int]) 
     torch.testing.assert_close(selection.scores, whole.scores)
 
 
-@pytest.mark.parametrize("layers", ["3", "first", "", "2-1", "-1"])
+@pytest.mark.parametrize("layers", ["3", "first", "", "2-1", "-1", "²", "0-99999999999"])
 def test_layers_that_are_none_are_usage_errors(layers: str) -> None:
     with pytest.raises(UsageError):
         policies.create("conduit", {"layers": layers}).select(made_up(4, [6, 5], 3))
@@ -99,6 +99,8 @@ def test_a_budget_that_binary_fractions_get_wrong() -> None:
         ("conduit", {"depth": 3}),
         ("conduit", {"coefficient": "x"}),
         ("conduit", {"span": 0}),
+        ("conduit", {"norm": "False"}),
+        ("conduit", {"between": 0}),
         ("random", {"seed": -1}),
         ("first-k", {"k": 1.5}),
         ("cacheblend", {"by": "norms"}),
