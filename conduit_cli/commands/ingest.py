@@ -47,8 +47,8 @@ def ingest(
         output.line(f"{counted(len(report.pages), 'page')}: {told}; {report.nbytes} bytes written")
     failed = report.count("failed")
     if failed:
-        first = next(page for page in report.pages if page.status == "failed")
-        raise InputError(f"{failed} of {counted(len(report.pages), 'page')} could not be read, the first is {first.page}")
+        first = next(page for page in report.pages if page.status == "failed").page
+        raise InputError(f"{failed} of {counted(len(report.pages), 'page')} could not be read, the first is {first}")
     if unstored := [page for page in report.pages if page.status == "unstored"]:
         raise StoreError(
             f"{counted(len(unstored), 'page')} could not be stored: {unstored[0].notes[-1]}",
