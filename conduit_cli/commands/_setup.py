@@ -80,6 +80,10 @@ class Setup:
             output.note(f"model {model.name} on {model.device} in {model.dtype}")
             if origin == "bundled":
                 output.note(_ABOUT_BUNDLED)
+            if not model.is_bundled:
+                from conduit_cli.session.selfcheck import ensure_checked
+
+                ensure_checked(model, store, listener)
             yield Session(model, store, codec=self.codec, listener=listener)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-__all__ = ["ATTENTION", "KeyTap", "Narrow", "Overwritten", "PromptCache", "Recorder", "attach", "run_rows"]
+__all__ = ["ATTENTION", "KeyTap", "Narrow", "Overwritten", "PromptCache", "Recorder", "attach", "detached", "run_rows"]
 
 ATTENTION = "conduit"
 _ROWS_AT_ONCE = 512
@@ -163,6 +163,17 @@ def attach(text_model: nn.Module) -> None:
     text_model.config._attn_implementation = ATTENTION  # type: ignore[union-attr]
 
 
+@contextmanager
+def detached(text_model: nn.Module) -> Iterator[None]:
+    """The stock sdpa attention in its place while inside."""
+    config: Any = text_model.config
+    config._attn_implementation = "sdpa"
+    try:
+        yield
+    finally:
+        attach(text_model)
+
+
 class KeyTap:
     """Catches every layer's keys before rotary embedding, as [H_kv, R, d].
 
@@ -190,8 +201,11 @@ class KeyTap:
     def _hook(self, index: int) -> Any:
         kv_heads, head_dim = self._shape
 
-        def keep(_module: nn.Module, _args: Any, output: Tensor) -> None:
-            if output.ndim == 4 and output.shape[1] == kv_heads:  # normalised after the transpose
+        def keep(_module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+            heads_first = output.ndim == 4 and output.shape[1] == kv_heads
+            if heads_first and output.shape[2] == kv_heads:  # as many rows as heads: a transpose is not contiguous
+                heads_first = not args[0].is_contiguous()
+            if heads_first:  # normalised after the transpose (Gemma 3)
                 self.keys[index] = output[0]
             else:
                 self.keys[index] = output.reshape(-1, kv_heads, head_dim).transpose(0, 1)
@@ -246,7 +260,7 @@ def run_rows(
     text_model: nn.Module,
     embeds: Tensor,
     positions: Tensor,
-    mask: Tensor | Mapping[str, Tensor] | None,
+    mask: Tensor | Mapping[str, Tensor | None] | None,
     cache: PromptCache,
     slots: Tensor,
     *,

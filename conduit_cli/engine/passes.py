@@ -28,8 +28,8 @@ def forward_rows(
     `narrow`, fewer rows may come out than went in.
     """
     decoder = model.decoder
-    embeds = decoder.embed(prompt.ids[rows]).clone()
     owner = prompt.image_of[rows]
+    embeds = decoder.embed(prompt.ids[rows].masked_fill(owner >= 0, 0)).clone()  # an image's id may have no embedding
     for image in sorted(set(owner[owner >= 0].tolist())):
         here = (owner == image).nonzero()[:, 0]
         within = torch.searchsorted(prompt.slots_of(image), rows[here])

@@ -24,13 +24,12 @@ def rotate(keys: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def place(decoder: Decoder, prompt: Prompt, cache: PromptCache) -> None:
     """Write every stored page's rotated keys and its values at their slots, layer by layer."""
-    cos, sin = decoder.rotary(prompt.positions)
+    rotary = decoder.rotary(prompt.positions)
     cache.length = len(prompt)
     for image, state in enumerate(prompt.states):
         slots = prompt.slots_of(image)
-        page_cos, page_sin = cos[slots], sin[slots]
-        for layer in range(decoder.geometry.layers):
+        for layer, (cos, sin) in enumerate(rotary):
             keys = state.layer("keys", layer).to(decoder.device, decoder.dtype)
-            cache.keys[layer][0].index_copy_(1, slots, rotate(keys, page_cos, page_sin))
+            cache.keys[layer][0].index_copy_(1, slots, rotate(keys, cos[slots], sin[slots]))
             values = state.layer("values", layer).to(decoder.device, decoder.dtype)
             cache.values[layer][0].index_copy_(1, slots, values)

@@ -87,10 +87,9 @@ def prefill_page(model: VisionLanguageModel, image: Image.Image) -> FreshPage:
             extras=model.extras(slots, image_of, [page]),
         )
     visual = (image_of >= 0).nonzero()[:, 0]
-    cos, sin = decoder.rotary(positions)
     keys = [tap.keys[layer][:, visual] for layer in range(g.layers)]
-    for layer, raw in enumerate(keys):
-        _check_rotary(rotate(raw, cos[visual], sin[visual]), cache.keys[layer][0][:, visual])
+    for layer, (cos, sin) in enumerate(decoder.rotary(positions)):
+        _check_rotary(rotate(keys[layer], cos[visual], sin[visual]), cache.keys[layer][0][:, visual])
     values = torch.stack([cache.values[layer][0][:, visual] for layer in range(g.layers)])
     tensors = {
         "keys": torch.stack(keys),

@@ -95,12 +95,18 @@ def build_prompt(
     return Prompt(ids.to(device), image_of.to(device), positions.to(device), tuple(states))
 
 
-def causal_mask(rows: Tensor, length: int) -> Tensor | None:
+def causal_mask(rows: Tensor, length: int, window: int | None = None) -> Tensor | None:
     """Bool mask [1, 1, R, N] for rows at slots [R]: a row sees every slot up to its own.
 
     None where one row sees all N slots, so that attention may take its faster unmasked path.
+
+    Args:
+        window: of these, only the last so many (a sliding layer).
     """
-    if rows.shape[0] == 1 and int(rows[0]) == length - 1:
+    if rows.shape[0] == 1 and int(rows[0]) == length - 1 and (window is None or length <= window):
         return None
     keys = torch.arange(length, device=rows.device)
-    return (keys[None] <= rows[:, None])[None, None]
+    mask = keys[None] <= rows[:, None]
+    if window is not None:
+        mask &= keys[None] > rows[:, None] - window
+    return mask[None, None]

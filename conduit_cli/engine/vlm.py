@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from typing import Any, Protocol
 
 import torch
@@ -32,6 +33,17 @@ class Geometry:
     kv_heads: int
     head_dim: int
     hidden: int
+
+    @classmethod
+    def of(cls, config: Any) -> Geometry:
+        """From a text model's config."""
+        return cls(
+            layers=config.num_hidden_layers,
+            heads=config.num_attention_heads,
+            kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
+            head_dim=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
+            hidden=config.hidden_size,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +94,7 @@ class Decoder:
         backend.attach(text_model)
         self.text_model = text_model
         self.lm_head = lm_head
-        config: Any = text_model.config
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self.geometry = Geometry(
-            layers=config.num_hidden_layers,
-            heads=config.num_attention_heads,
-            kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
-            head_dim=head_dim,
-            hidden=config.hidden_size,
-        )
+        self.geometry = Geometry.of(text_model.config)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -119,19 +123,46 @@ class Decoder:
             out: Tensor = self.lm_head(hidden).float()
         return out
 
-    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin [R, d] of positions [P, R], from the model's own rotary module."""
+    def rotary(self, positions: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Per layer, cos and sin [R, d] of positions [P, R], from the model's own rotary module.
+
+        Layers of one type share their tensors; most models have one type for all layers. A scaling of
+        attention (yarn) is already in them.
+        """
         position_ids = positions[:, None] if positions.shape[0] > 1 else positions
         like = torch.empty(0, dtype=self.dtype, device=self.device)
+        module: Any = self.text_model.rotary_emb
+        by_type = "layer_type" in signature(module.forward).parameters
+        kinds = self.layer_types if by_type else ("",) * self.geometry.layers
+        made: dict[str, tuple[Tensor, Tensor]] = {}
         with torch.inference_mode():
-            cos, sin = self.text_model.rotary_emb(like, position_ids)  # type: ignore[operator]
-        return cos[0], sin[0]
+            for kind in set(kinds):
+                cos, sin = module(like, position_ids, kind) if by_type else module(like, position_ids)
+                made[kind] = cos[0], sin[0]
+        return [made[kind] for kind in kinds]
+
+    @cached_property
+    def layer_types(self) -> tuple[str, ...]:
+        """Of each layer, `full_attention` or `sliding_attention`."""
+        config: Any = self.text_model.config
+        named = getattr(config, "layer_types", None)
+        if named is None:  # Mistral: a window is that of all layers
+            sliding = getattr(config, "sliding_window", None) is not None
+            named = ["sliding_attention" if sliding else "full_attention"] * self.geometry.layers
+        return tuple(named)
+
+    @property
+    def window(self) -> int | None:
+        """Keys that a row of a sliding layer sees, itself among them; None where no layer slides."""
+        if "sliding_attention" not in self.layer_types:
+            return None
+        return int(self.text_model.config.sliding_window)  # type: ignore[union-attr,arg-type]
 
     @cached_property
     def linear_weights(self) -> int:
         """Weights that every row is multiplied with, all layers, embedding and head left out."""
         layers: nn.Module = self.text_model.layers  # type: ignore[assignment]
-        return sum(m.weight.numel() for m in layers.modules() if isinstance(m, nn.Linear))
+        return sum(m.in_features * m.out_features for m in layers.modules() if isinstance(m, nn.Linear))
 
     @cached_property
     def head_weights(self) -> int:
@@ -163,7 +194,7 @@ class VisionLanguageModel(Protocol):
     def positions(self, ids: Tensor, image_of: Tensor, layouts: Sequence[Mapping[str, Any]]) -> Tensor:
         """Rotary positions [P, N] of a whole prompt."""
 
-    def masks(self, rows: Tensor, image_of: Tensor) -> Tensor | Mapping[str, Tensor] | None:
+    def masks(self, rows: Tensor, image_of: Tensor) -> Tensor | Mapping[str, Tensor | None] | None:
         """Attention masks of rows (slots [R]) over the prompt's slots [N]; causal unless the family says otherwise."""
 
     def extras(self, rows: Tensor, image_of: Tensor, states: Sequence[PageState]) -> Mapping[str, Any]:

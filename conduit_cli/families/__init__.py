@@ -14,10 +14,19 @@ from conduit_cli.errors import ModelError
 if TYPE_CHECKING:
     from conduit_cli.families.base import Family
 
-__all__ = ["family_for", "model_types"]
+__all__ = ["family_for", "family_of_type", "model_types"]
 
 _FAMILIES = {
+    "qwen2_vl": "qwen2_vl:Qwen2VL",
     "qwen2_5_vl": "qwen2_5_vl:Qwen25VL",
+    "qwen3_vl": "qwen3_vl:Qwen3VL",
+    "llava": "llava:Llava",
+    "llava_next": "llava_next:LlavaNext",
+    "llava_onevision": "llava_onevision:LlavaOneVision",
+    "internvl": "internvl:InternVL",
+    "idefics3": "idefics3:Idefics3",
+    "smolvlm": "smolvlm:SmolVLM",
+    "gemma3": "gemma3:Gemma3",
 }
 
 
@@ -35,13 +44,18 @@ def family_for(config: Any) -> type[Family]:
     """
     from conduit_cli.families.properties import refuse_unsupported
 
+    refuse_unsupported(config)
     model_type = getattr(config, "model_type", "unknown")
     if model_type not in _FAMILIES:
         raise ModelError(
             f"models of type {model_type!r} are not supported",
             f"supported types: {', '.join(model_types())}",
         )
-    refuse_unsupported(config)
+    return family_of_type(model_type)
+
+
+def family_of_type(model_type: str) -> type[Family]:
+    """The family class of a `model_type` that is served."""
     module, attribute = _FAMILIES[model_type].split(":")
     family: type[Family] = getattr(import_module(f"conduit_cli.families.{module}"), attribute)
     return family

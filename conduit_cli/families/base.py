@@ -1,18 +1,24 @@
-"""What all families share: the chat template, placeholder expansion, causal masks."""
+"""What all families share: the chat template, placeholder expansion, masks, image features."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from conduit_cli.engine import backend
 from conduit_cli.engine.prompt import causal_mask
 from conduit_cli.engine.vlm import Decoder, EncodedImage, Message, PageState
+from conduit_cli.errors import InputError
 
 __all__ = ["Family"]
+
+_MAX_ASPECT = 200
 
 
 class Family:
@@ -26,19 +32,31 @@ class Family:
 
     name: str
     decoder: Decoder
+    not_pixels: Sequence[str] = ()
+    """Names in the stock processor's output that the stock forward does not take."""
 
     def __init__(self, model: nn.Module, tokenizer: Any, image_processor: Any, max_pixels: int) -> None:
-        self.model, self.tokenizer, self.image_processor = model, tokenizer, image_processor
-        self.max_pixels = max_pixels
-        self.config: Any = model.config
+        self.model = model
+        self._describe(model.config, tokenizer, image_processor, max_pixels)
         self.decoder = self.build_decoder()
-        self._specials = sorted(tokenizer.get_added_vocab(), key=len, reverse=True)
+
+    @classmethod
+    def sketch(cls, config: Any, image_processor: Any, max_pixels: int | None = None) -> Self:
+        """The same without weights and tokenizer: it says what a page takes, and runs nothing."""
+        family = cls.__new__(cls)
+        pixels = max_pixels or cls.default_max_pixels(image_processor)
+        family._describe(config, None, image_processor, pixels)
+        return family
+
+    def _describe(self, config: Any, tokenizer: Any, image_processor: Any, max_pixels: int) -> None:
+        self.config, self.tokenizer, self.image_processor = config, tokenizer, image_processor
+        self.max_pixels = max_pixels
 
     # What a family says of itself
 
     def build_decoder(self) -> Decoder:
-        """The text model and language head."""
-        raise NotImplementedError
+        """The text model and language head: those under `model.model.language_model`, unless it is elsewhere."""
+        return Decoder(self.model.model.language_model, self.model.lm_head)  # type: ignore[union-attr,arg-type]
 
     @staticmethod
     def default_max_pixels(image_processor: Any) -> int:
@@ -47,15 +65,46 @@ class Family:
 
     def fit(self, width: float, height: float) -> tuple[int, int]:
         """Pixel size at which a vector page of this shape is rendered."""
+        scale = math.sqrt(self.max_pixels / (width * height))
+        return max(1, int(width * scale)), max(1, int(height * scale))
+
+    def tokens(self, width: int, height: int) -> int:
+        """Visual tokens of a picture of this size in pixels."""
         raise NotImplementedError
 
-    def encode_image(self, image: Image.Image) -> EncodedImage:
-        """Run processor and vision tower on one image."""
-        raise NotImplementedError
+    def process(self, images: Sequence[Image.Image]) -> dict[str, Any]:
+        """The stock processor's output for these images."""
+        return dict(self.image_processor(images=[self.shrunk(one) for one in images], return_tensors="pt"))
 
-    def placeholder(self, layout: Mapping[str, Any]) -> list[int]:
-        """The ids that one image's placeholder becomes; visual ones are `visual_id`."""
-        raise NotImplementedError
+    def layout(self, image: Image.Image, processed: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+        """JSON-ready facts from which `placeholder` and `positions` are rebuilt later.
+
+        Args:
+            processed: of this one image.
+            tokens: how many features the vision tower gave.
+        """
+        return {"tokens": tokens}
+
+    def placeholder(self, layout: Mapping[str, Any]) -> str:
+        """The text that one image's `marker` becomes, visual tokens among it."""
+        return self.visual_token * int(layout["tokens"])
+
+    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Token grid (rows, columns) of an image, None where its tokens form no single grid."""
+        return None
+
+    @property
+    def extra_width(self) -> int:
+        """Numbers that an image's state holds per visual token beside keys, values, norms and embedding."""
+        return 0
+
+    def seen(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom of what the grid of tokens covers of a picture of this size: all of it."""
+        return 0, 0, width, height
+
+    def extra_features(self, output: Any) -> dict[str, Tensor]:
+        """Family tensors [*, n, *] among the vision tower's output; none by default."""
+        return {}
 
     def positions(self, ids: Tensor, image_of: Tensor, layouts: Sequence[Mapping[str, Any]]) -> Tensor:
         """Rotary positions [1, N]: 0 to N-1, unless the family has others."""
@@ -65,39 +114,102 @@ class Family:
         """Family keywords of the text model; none by default."""
         return {}
 
-    def masks(self, rows: Tensor, image_of: Tensor) -> Tensor | Mapping[str, Tensor] | None:
-        """Causal by slot."""
-        return causal_mask(rows, len(image_of))
+    def masks(self, rows: Tensor, image_of: Tensor) -> Tensor | Mapping[str, Tensor | None] | None:
+        """Causal by slot, within the window where layers slide."""
+        length, kinds = len(image_of), set(self.decoder.layer_types)
+        by_type = {
+            kind: causal_mask(rows, length, self.decoder.window if kind == "sliding_attention" else None)
+            for kind in kinds
+        }
+        return by_type if len(by_type) > 1 else by_type[kinds.pop()]
 
     @property
     def visual_id(self) -> int:
         """The id of one visual token."""
         return int(self.config.image_token_id)
 
+    @property
+    def visual_token(self) -> str:
+        """The same as text."""
+        return str(self.tokenizer.convert_ids_to_tokens(self.visual_id))
+
+    @property
+    def marker(self) -> str:
+        """What the chat template writes for one image; the visual token, unless the family has another."""
+        return self.visual_token
+
+    def pixel_inputs(self, processed: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the stock processor's output, what the stock forward takes; on the decoder's device."""
+        device = self.decoder.device
+        return {
+            name: value.to(device) if isinstance(value, Tensor) else value
+            for name, value in processed.items()
+            if name not in self.not_pixels
+        }
+
+    def token_inputs(self, ids: Tensor) -> dict[str, Any]:
+        """What the stock forward takes of a prompt's ids [N], besides the pixels."""
+        return {"input_ids": ids[None]}
+
     # What follows from it
+
+    def shrunk(self, image: Image.Image) -> Image.Image:
+        """A picture over a budget that the user made smaller, made to fit it; otherwise as it is."""
+        if self.max_pixels >= self.default_max_pixels(self.image_processor):
+            return image
+        scale = math.sqrt(self.max_pixels / (image.width * image.height))
+        if scale >= 1:
+            return image
+        size = max(1, int(image.width * scale)), max(1, int(image.height * scale))
+        return image.resize(size, Image.Resampling.LANCZOS)
+
+    def encode_image(self, image: Image.Image) -> EncodedImage:
+        """Run the stock processor and the stock vision tower on one image.
+
+        Raises:
+            InputError: the picture is too long and thin.
+        """
+        if max(image.size) > _MAX_ASPECT * min(image.size):
+            raise InputError(
+                f"the picture is {image.width} x {image.height} pixels, too long and thin to read",
+                f"crop it so that one side is at most {_MAX_ASPECT} times the other",
+            )
+        processed = self.process([image])
+        with torch.inference_mode():
+            output = self.model.model.get_image_features(**self.pixel_inputs(processed))  # type: ignore[union-attr,operator]
+        hidden = self.decoder.geometry.hidden
+        features = torch.cat([one.reshape(-1, hidden) for one in output.pooler_output])
+        layout = self.layout(image, processed, len(features))
+        return EncodedImage(features, self.extra_features(output), layout, self.grid(layout))
 
     def tokenize(
         self, messages: Sequence[Message], layouts: Sequence[Mapping[str, Any]], *, generate: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Chat template with placeholders expanded: ids [N] and image index [N] (-1 for text)."""
+        """Chat template with placeholders expanded: ids [N] and image index [N] (-1 for text).
+
+        As in the stock processors, placeholders grow in the text, which is then tokenized as a whole.
+        """
         text = self.tokenizer.apply_chat_template(
             [self._without_specials(m) for m in messages], tokenize=False, add_generation_prompt=generate
         )
-        ids: list[int] = []
-        owner: list[int] = []
-        image = 0
-        for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]:
-            if token != self.visual_id:
-                ids.append(token)
-                owner.append(-1)
-                continue
-            expanded = self.placeholder(layouts[image])
-            ids += expanded
-            owner += [image if one == self.visual_id else -1 for one in expanded]
-            image += 1
-        if image != len(layouts):
-            raise ValueError(f"the chat template placed {image} of {len(layouts)} images")
-        return torch.tensor(ids), torch.tensor(owner)
+        pieces = text.split(self.marker)
+        if len(pieces) - 1 != len(layouts):
+            raise ValueError(f"the chat template placed {len(pieces) - 1} of {len(layouts)} images")
+        grown = [self.placeholder(layout) for layout in layouts]
+        text = pieces[0] + "".join(one + piece for one, piece in zip(grown, pieces[1:], strict=True))
+        bos = self.tokenizer.bos_token
+        begun = bos is not None and text.startswith(bos)
+        ids = torch.tensor(self.tokenizer(text, add_special_tokens=not begun)["input_ids"], dtype=torch.long)
+        counts = torch.tensor([one.count(self.visual_token) for one in grown], dtype=torch.long)
+        image_of = torch.full_like(ids, -1)
+        image_of[ids == self.visual_id] = torch.arange(len(grown)).repeat_interleave(counts)
+        return ids, image_of
+
+    @cached_property
+    def _specials(self) -> list[str]:
+        known = self.tokenizer.added_tokens_decoder.values()
+        special = {token.content for token in known if token.special} | {self.marker, self.visual_token}
+        return sorted(special, key=len, reverse=True)
 
     def _without_specials(self, message: Message) -> dict[str, Any]:
         """A question that spells a special token is text, not an image or the end of a turn."""
@@ -112,6 +224,17 @@ class Family:
         if isinstance(content, str):
             return {**message, "content": plain(content)}
         return {**message, "content": [{**c, "text": plain(c["text"])} if "text" in c else c for c in content]}
+
+    def stock_logits(self, ids: Tensor, images: Sequence[Image.Image]) -> Tensor:
+        """Logits [vocab] float32 after a prompt's ids [N], by the stock forward over ids and pixels.
+
+        Neither positions, masks, cache nor attention of the engine are in it: what `models check` compares with.
+        """
+        pixels = self.pixel_inputs(self.process(images))
+        with torch.inference_mode(), backend.detached(self.decoder.text_model):
+            output = self.model(**self.token_inputs(ids), **pixels, use_cache=False, logits_to_keep=1)
+        out: Tensor = output.logits[0, -1].float()
+        return out
 
     def decode_text(self, ids: Sequence[int]) -> str:
         """Text of generated ids, special tokens left out."""

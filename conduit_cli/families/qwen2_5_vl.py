@@ -11,15 +11,12 @@ from PIL import Image
 from torch import Tensor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-from conduit_cli.engine.vlm import Decoder, EncodedImage
-from conduit_cli.errors import InputError
 from conduit_cli.families.base import Family
 
 __all__ = ["Qwen25VL"]
 
 _PIXELS_PER_PAGE = 1280 * 28 * 28
 """Default ceiling of a page's pixels: 1280 visual tokens, as the model's authors recommend."""
-_MAX_ASPECT = 200
 
 
 class Qwen25VL(Family):
@@ -27,13 +24,9 @@ class Qwen25VL(Family):
 
     name = "Qwen2.5-VL"
 
-    def build_decoder(self) -> Decoder:
-        """The language model under `model.model.language_model`."""
-        return Decoder(self.model.model.language_model, self.model.lm_head)  # type: ignore[union-attr,arg-type]
-
     @staticmethod
     def default_max_pixels(image_processor: Any) -> int:
-        """The processor's own budget, at most 1280 tokens."""
+        """The processor's own budget, at most 1280 tokens of Qwen2.5-VL."""
         return min(int(image_processor.size["longest_edge"]), _PIXELS_PER_PAGE)
 
     @property
@@ -48,43 +41,46 @@ class Qwen25VL(Family):
     def fit(self, width: float, height: float) -> tuple[int, int]:
         """The largest grid-aligned size of this shape within the pixel budget."""
         scale = math.sqrt(self.max_pixels / (width * height))
+        return self._resized(max(1, round(width * scale)), max(1, round(height * scale)))
+
+    def _resized(self, width: int, height: int) -> tuple[int, int]:
         budget = self._budget
         tall, wide = smart_resize(
-            max(1, round(height * scale)),
-            max(1, round(width * scale)),
+            height,
+            width,
             factor=self._cell,
             min_pixels=budget["shortest_edge"],
             max_pixels=budget["longest_edge"],
         )
         return wide, tall
 
-    def encode_image(self, image: Image.Image) -> EncodedImage:
-        """Patchify with the stock processor and run the stock vision tower."""
-        if max(image.size) > _MAX_ASPECT * min(image.size):
-            raise InputError(
-                f"the picture is {image.width} x {image.height} pixels, too long and thin to read",
-                f"crop it so that one side is at most {_MAX_ASPECT} times the other",
-            )
-        inputs = self.image_processor(images=[image], size=self._budget, return_tensors="pt")
-        grid = inputs["image_grid_thw"]
-        device = self.decoder.device
-        with torch.inference_mode():
-            features = self.model.model.get_image_features(  # type: ignore[union-attr,operator]
-                inputs["pixel_values"].to(device), grid.to(device)
-            )
-        merge = int(self.image_processor.merge_size)
-        t, h, w = (int(n) for n in grid[0])
-        return EncodedImage(
-            embeddings=features.pooler_output[0],
-            extras={},
-            layout={"grid_thw": [t, h, w]},
-            grid=(h // merge, w // merge),
-        )
+    def tokens(self, width: int, height: int) -> int:
+        """One per cell of the resized picture."""
+        wide, tall = self._resized(width, height)
+        return (wide // self._cell) * (tall // self._cell)
 
-    def placeholder(self, layout: Mapping[str, Any]) -> list[int]:
+    def process(self, images: Sequence[Image.Image]) -> dict[str, Any]:
+        """Patches within the pixel budget."""
+        return dict(self.image_processor(images=list(images), size=self._budget, return_tensors="pt"))
+
+    def layout(self, image: Image.Image, processed: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+        """The grid of patches."""
+        return {"grid_thw": [int(n) for n in processed["image_grid_thw"][0]]}
+
+    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int]:
+        """The grid of merged cells."""
+        merge = int(self.image_processor.merge_size)
+        _, rows, columns = layout["grid_thw"]
+        return rows // merge, columns // merge
+
+    def placeholder(self, layout: Mapping[str, Any]) -> str:
         """One `<|image_pad|>` per merged cell."""
         merge = int(self.image_processor.merge_size)
-        return [self.visual_id] * (math.prod(layout["grid_thw"]) // merge**2)
+        return self.visual_token * (int(math.prod(layout["grid_thw"])) // merge**2)
+
+    def token_inputs(self, ids: Tensor) -> dict[str, Any]:
+        """Ids, and which of them are visual."""
+        return {"input_ids": ids[None], "mm_token_type_ids": (ids == self.visual_id).int()[None]}
 
     def positions(self, ids: Tensor, image_of: Tensor, layouts: Sequence[Mapping[str, Any]]) -> Tensor:
         """M-RoPE positions [3, N] from the stock `get_rope_index`, over the whole prompt."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,11 +18,17 @@ from conduit_cli.families.base import Family
 from conduit_cli.models.fingerprint import digest_json, fingerprint
 from conduit_cli.models.locate import Located, locate
 from conduit_cli.models.names import BUNDLED
+from conduit_cli.models.reading import (
+    device_for,
+    dtype_for,
+    first_line,
+    image_processor_of,
+    quantization,
+    read_model_config,
+    tokenizer_of,
+)
 
 __all__ = ["Model", "load"]
-
-_SMALL = 1_000_000_000
-"""Parameters below which a CPU runs a model in float32 without much loss of speed."""
 
 
 @dataclass(frozen=True)
@@ -90,68 +94,29 @@ def load(
         ModelError: it can't be found, loaded or served.
     """
     located = locate(name, offline=offline)
-    config = _config(located)
+    config = read_model_config(located)
     family = family_for(config)
-    where = _device(device)
-    kind = _dtype(dtype, located, config, where)
+    quantized = quantization(config)
+    where = device_for(device)
+    kind = dtype_for(dtype, located, config, where)
+    placing = {"device_map": {"": where}} if quantized else {}
     with _quietly():
         try:
             model = transformers.AutoModelForImageTextToText.from_pretrained(
-                located.folder, dtype=kind, local_files_only=True, use_safetensors=True
+                located.folder, dtype=kind, local_files_only=True, use_safetensors=True, **placing
             )
-            tokenizer = _tokenizer(located.folder)
-            processor = transformers.AutoImageProcessor.from_pretrained(
-                located.folder, backend="pil", local_files_only=True
-            )
+            tokenizer = tokenizer_of(located.folder)
+            processor = image_processor_of(located)
         except ModelError:
             raise
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            raise ModelError(f"the model in {located.folder} can't be loaded: {reason}") from error
-    model.eval().to(where)
+            raise ModelError(f"the model in {located.folder} can't be loaded: {first_line(error)}") from error
+    model.eval()
+    if not quantized:  # weights that are packed are placed as they are read
+        model.to(where)
     pixels = max_pixels or family.default_max_pixels(processor)
     vlm = family(model, tokenizer, processor, pixels)
     return Model(located.name, vlm, _identity(located, vlm, kind))
-
-
-def _config(located: Located) -> Any:
-    try:
-        return transformers.AutoConfig.from_pretrained(located.folder, local_files_only=True)
-    except Exception as error:
-        kind = "unknown"
-        try:
-            kind = json.loads((located.folder / "config.json").read_text("utf-8")).get("model_type", kind)
-        except (ValueError, OSError):
-            raise ModelError(f"{located.folder / 'config.json'} can't be read") from error
-        raise ModelError(f"models of type {kind!r} are not supported", "conduit models list") from error
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ModelError("there is no CUDA device on this machine", "try: --device cpu")
-    return torch.device(name)
-
-
-def _dtype(name: str, located: Located, config: Any, device: torch.device) -> torch.dtype:
-    if name != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[name]
-    own = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
-    size = sum(path.stat().st_size for path in located.folder.glob("*.safetensors"))
-    if device.type == "cpu" and (size / own.itemsize < _SMALL or own == torch.float16):
-        return torch.float32
-    return own
-
-
-def _tokenizer(folder: Path) -> Any:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    if tokenizer.chat_template is None and (folder / "chat_template.json").is_file():
-        template = json.loads((folder / "chat_template.json").read_text("utf-8"))
-        tokenizer.chat_template = template["chat_template"]
-    if tokenizer.chat_template is None:
-        raise ModelError(f"the model in {folder} has no chat template, so it can't be asked")
-    return tokenizer
 
 
 def _identity(located: Located, vlm: Family, dtype: torch.dtype) -> dict[str, Any]:

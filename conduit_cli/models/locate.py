@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,9 +91,24 @@ def _checked(located: Located) -> Located:
     """A folder must hold a config and safetensors weights; pickled ones are never read."""
     if not (located.folder / "config.json").is_file():
         raise ModelError(f"{located.folder} is no model folder: config.json is missing")
-    if not any(located.folder.glob("*.safetensors")):
+    missing = _missing_weights(located.folder)
+    if missing is not None:
         raise ModelError(
-            f"{located.folder} has no safetensors weights, and pickled weights are not read",
+            f"{located.folder} has no {missing}, and pickled weights are not read"
+            if missing == "safetensors weights"
+            else f"{located.folder} is not complete: {missing} is missing",
             f"hf download {located.name}",
         )
     return located
+
+
+def _missing_weights(folder: Path) -> str | None:
+    """What is missing of a model's weights: all of them, or one file that its index names."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        try:
+            named = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, AttributeError):
+            return "a readable model.safetensors.index.json"
+        return next((name for name in sorted(named) if not (folder / name).is_file()), None)
+    return None if any(folder.glob("*.safetensors")) else "safetensors weights"
