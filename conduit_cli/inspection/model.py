@@ -90,7 +90,8 @@ class Inspection:
         pages: in prompt order.
         layers: decoder layers L.
         fixed_because: why another ratio's set can't be told from the ranking, or None where it can.
-        compared: answers of other policies to the same prompt (`full`, `reuse`).
+        compared: answers of other policies to the same prompt (`full`, `reuse`). They and `versus` find the pages
+            loaded already, so that their times to the first token leave loading out.
         versus: a second policy whose selection is laid beside this one, or None.
     """
 

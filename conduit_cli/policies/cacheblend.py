@@ -22,7 +22,7 @@ class CacheBlend(LayerPolicy):
     not provide for.
 
     Args:
-        check: the layer after which tokens are chosen, from 0.
+        check: the layer after which tokens are chosen; at least 1, since in layer 0 no value can have moved.
         by: `values` (the paper) or `keys`.
     """
 
@@ -31,7 +31,7 @@ class CacheBlend(LayerPolicy):
     def __init__(self, check: int = 1, by: str = "values") -> None:
         if by not in ("values", "keys"):
             raise UsageError(f"by is {by!r}, but can be values or keys")
-        self.check, self.by = whole("check", check, least=0) or 0, by
+        self.check, self.by = whole("check", check) or 1, by
 
     @property
     def options(self) -> Mapping[str, Any]:

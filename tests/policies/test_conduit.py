@@ -105,6 +105,7 @@ def test_a_budget_that_binary_fractions_get_wrong() -> None:
         ("first-k", {"k": 1.5}),
         ("cacheblend", {"by": "norms"}),
         ("cacheblend", {"check": "one"}),
+        ("cacheblend", {"check": 0}),
         ("vlcache", {"profile": "steep"}),
         ("full", {"k": 1}),
         ("reuse", {"lambda": 1}),

@@ -110,7 +110,7 @@
     const lines = [["token", `${token}: row ${Math.floor(token / columns) + 1}, column ${(token % columns) + 1}`]];
     for (const layer of Object.keys(drawing.scales)) lines.push([layer, short(page[fields[layer]][token])]);
     if (page.ranks) lines.push(["place", `${page.ranks[token] + 1} of ${total}`]);
-    if (page.ranks && !mine) lines.push(["bought at", `ratio ${((page.ranks[token] + 1) / total).toFixed(3)}`]);
+    if (page.ranks && !mine) lines.push(["bought at", `ratio ${(Math.ceil((1000 * (page.ranks[token] + 1)) / total) / 1000).toFixed(3)}`]);
     lines.push(["state", mine ? "refreshed" : "reused"]);
     if (page.versus) lines.push([`by ${data.versus.policy}`, page.versus.includes(token) ? "refreshed" : "reused"]);
     const list = document.createElement("dl");
