@@ -14,8 +14,8 @@ from samples.mini import prompt, questions, raster
 from samples.mini.fonts import CHARS
 from samples.mini.page import CELL, Page
 
-BINS = 14  # two halves of a cell's height, seven columns of four pixels
-CHAR_ID = {c: i + 1 for i, c in enumerate(CHARS)}
+SLOTS = 5  # a cell's characters in reading order; more are very rare
+CHAR_ID = {c: i + 1 for i, c in enumerate([*CHARS, " "])}
 Tensor = torch.Tensor
 
 
@@ -26,115 +26,121 @@ class Phase:
     name: str
     steps: int
     rate: float
-    counts: tuple[float, ...]  # weights of 1, 2, 3 ... pages
     sizes: tuple[tuple[int, int], ...]
-    tokens: int = 5600  # a batch's size: about so many tokens
-    turns: int = 6
-    freeze: bool = True  # keep the vision blocks (the merger always learns)
+    tokens: int  # a batch's size: about so many tokens (or cells, without text)
+    counts: tuple[float, ...] = (1.0,)  # weights of 1, 2, 3 ... pages
+    turns: int = 0  # questions a conversation; 0: pages alone
+    read: float = 0.0  # share of turns that ask for a page's whole text
+    # Vision: "none", where a table of characters stands in and learns, or "table", where it is fixed; "fit", where
+    # the vision half learns to give what the table gives; "learn", "frozen".
+    eyes: str = "frozen"
     pointers: float = 0.3  # weight of the attention losses
-    chars: float = 0.1  # weight of the character loss; at 0 its head learns, but nothing below it
+    left: float = 0.0  # share of the rate that is left at the end of the phase, after a linear decay
 
 
 @dataclass
 class Batch:
     """Everything one step needs."""
 
-    patches: Tensor
-    grid: Tensor
     chars: Tensor
+    patches: Tensor | None = None
+    grid: Tensor | None = None
     ids: Tensor | None = None
     targets: Tensor | None = None
     positions: Tensor | None = None
-    channels: dict[str, tuple[Tensor, Tensor]] | None = None
+    slots: Tensor | None = None
+    aims: dict[str, tuple[Tensor, Tensor]] | None = None
 
 
 class Batches(Dataset[Batch]):
     """The batches of a phase, by step."""
 
-    def __init__(self, phase: Phase, tok: PreTrainedTokenizerFast, seed: int, text: bool, start: int) -> None:
-        self.phase, self.tok, self.seed, self.text, self.start = phase, tok, seed, text, start
+    def __init__(self, phase: Phase, tok: PreTrainedTokenizerFast, seed: int, start: int) -> None:
+        self.phase, self.seed, self.start = phase, seed, start
+        self.encoder = prompt.Encoder(tok)
 
     def __len__(self) -> int:
         return max(self.phase.steps - self.start, 0)
 
     def __getitem__(self, index: int) -> Batch:
-        r = random.Random(f"{self.seed}/{self.phase.name}/{index + self.start}")
-        size = r.choice(self.phase.sizes)
-        if not self.text:
-            count = max(4, 2400 // ((size[0] // CELL) * (size[1] // CELL)))
-            return images(r, [questions.draw_pages(r, 1, size, False)[0] for _ in range(count)])
-        count = r.choices(range(1, len(self.phase.counts) + 1), self.phase.counts)[0]
+        phase = self.phase
+        r = random.Random(f"{self.seed}/{phase.name}/{index + self.start}")
+        size = r.choice(phase.sizes)
         cells = (size[0] // CELL) * (size[1] // CELL)
-        number = max(2, self.phase.tokens // (cells * count + 30 * self.phase.turns))
-        tasks = [questions.draw_task(r, count, size, self.phase.turns) for _ in range(number)]
-        batch = images(r, [page for task in tasks for page in task.pages])
-        return add_text(batch, tasks, self.tok)
+        if not phase.turns:
+            shown = [questions.draw_pages(r, 1, size, False)[0] for _ in range(phase.tokens // cells)]
+            return pictures(r, characters(shown), shown)
+        count = r.choices(range(1, len(phase.counts) + 1), phase.counts)[0]
+        number = max(2, phase.tokens // (cells * count + 30 * phase.turns))
+        tasks = [questions.draw_task(r, count, size, phase.turns, read=phase.read) for _ in range(number)]
+        shown = [page for task in tasks for page in task.pages]
+        batch = characters(shown)
+        if phase.eyes not in ("none", "table"):
+            pictures(r, batch, shown)
+        return add_text(batch, tasks, self.encoder)
 
 
-def images(r: random.Random, shown: list[Page]) -> Batch:
-    """Pixels and the characters of every cell."""
-    patches = np.concatenate([prompt.patches(raster.render(page, r)) for page in shown])
-    grid = torch.tensor([[1, p.height // 14, p.width // 14] for p in shown])
-    return Batch(torch.from_numpy(patches), grid, torch.from_numpy(np.concatenate([bins(p) for p in shown])))
-
-
-def bins(page: Page) -> np.ndarray:
-    """Which character has its centre in each bin of each cell (0: none)."""
-    out = np.zeros((prompt.cells(page), BINS), dtype=np.int64)
-    for run in page.runs:
-        half = int((run.baseline - 0.33 * run.size) % CELL // 14)
-        for char, pen, cell, width in zip(
-            run.text, run.pens, run.cells, page.advances(run.text, run.font == page.family[1]), strict=True
-        ):
-            if cell >= 0 and char != " ":
-                out[cell, half * 7 + int((pen + width / 2) % CELL // 4)] = CHAR_ID[char]
-    return out
-
-
-def add_text(batch: Batch, tasks: list[questions.Task], tok: PreTrainedTokenizerFast) -> Batch:
-    """Encode the conversations of a batch, padded to one length."""
-    image = int(tok.convert_tokens_to_ids("<|image_pad|>"))
-    samples = [prompt.encode(task, tok) for task in tasks]
-    length = max(len(s.ids) for s in samples)
-    ids = torch.zeros(len(samples), length, dtype=torch.long)
-    targets = torch.full_like(ids, -100)
-    positions = torch.zeros(3, len(samples), length, dtype=torch.long)
-    rows: dict[str, list[tuple[int, int]]] = {name: [] for name in prompt.CHANNELS}
-    goals: dict[str, list[list[int]]] = {name: [] for name in prompt.CHANNELS}
-    for b, (task, sample) in enumerate(zip(tasks, samples, strict=True)):
-        n = len(sample.ids)
-        ids[b, :n] = torch.tensor(sample.ids)
-        targets[b, :n] = torch.tensor(sample.targets)
-        positions[:, b, :n] = torch.from_numpy(prompt.positions(sample.ids, task.pages[0], image))
-        visual = [i for i, token in enumerate(sample.ids) if token == image]
-        aims = [("look", i - 1, [c]) for i, c in enumerate(sample.look) if c >= 0]
-        aims += [("ask", i, [c]) for i, c in enumerate(sample.ask) if c >= 0]
-        for axis, pairs in zip(("row", "column"), prompt.bindings(task), strict=True):
-            aims += [(axis, visual[cell], goal) for cell, goal in pairs]
-        for name, at, goal in aims:
-            rows[name].append((b, at))
-            goals[name].append([visual[c] for c in goal])
-    batch.ids, batch.targets, batch.positions = ids, targets, positions
-    batch.channels = {name: _dense(rows[name], goals[name], length) for name in rows}
+def pictures(r: random.Random, batch: Batch, shown: list[Page]) -> Batch:
+    """Add the pixels of the pages."""
+    batch.patches = torch.from_numpy(np.concatenate([prompt.patches(raster.draw(page, r)) for page in shown]))
+    batch.grid = torch.tensor([[1, p.height // 14, p.width // 14] for p in shown])
     return batch
 
 
-def _dense(rows: list[tuple[int, int]], goals: list[list[int]], length: int) -> tuple[Tensor, Tensor]:
-    allowed = torch.zeros(len(rows), length, dtype=torch.bool)
-    for i, goal in enumerate(goals):
-        allowed[i, goal] = True
-    return torch.tensor(rows, dtype=torch.long).reshape(-1, 2), allowed
+def characters(shown: list[Page]) -> Batch:
+    """A batch with the characters of every cell."""
+    return Batch(torch.from_numpy(np.concatenate([slots(page) for page in shown])))
+
+
+def slots(page: Page) -> np.ndarray:
+    """The characters with their centre in each cell, in reading order (0: no more)."""
+    out = np.zeros((prompt.cells(page), SLOTS), dtype=np.int64)
+    for run in page.runs:
+        for char, cell, slot in zip(run.text, run.cells, run.slots, strict=True):
+            if 0 <= slot < SLOTS:
+                out[cell, slot] = CHAR_ID[char]
+    return out
+
+
+def add_text(batch: Batch, tasks: list[questions.Task], encoder: prompt.Encoder) -> Batch:
+    """Encode the conversations of a batch, padded to one length."""
+    samples = [encoder(task) for task in tasks]
+    length = max(len(s.ids) for s in samples)
+    batch.ids = torch.zeros(len(samples), length, dtype=torch.long)
+    batch.targets = torch.full_like(batch.ids, -100)
+    batch.slots = torch.full_like(batch.ids, -1)
+    batch.positions = torch.zeros(3, len(samples), length, dtype=torch.long)
+    aims: dict[str, list[tuple[int, int, list[int]]]] = {name: [] for name in prompt.CHANNELS}
+    for b, (task, sample) in enumerate(zip(tasks, samples, strict=True)):
+        n = len(sample.ids)
+        batch.ids[b, :n] = torch.tensor(sample.ids)
+        batch.targets[b, :n] = torch.tensor(sample.targets)
+        batch.slots[b, :n] = torch.tensor(sample.slots)
+        batch.positions[:, b, :n] = torch.from_numpy(prompt.positions(sample.ids, task.pages[0], encoder.image))
+        for name, at, goal in sample.aims:
+            aims[name].append((b, at, goal))
+    batch.aims = {name: _dense(some) for name, some in aims.items()}
+    return batch
+
+
+def _dense(aims: list[tuple[int, int, list[int]]]) -> tuple[Tensor, Tensor]:
+    """(sample, token) and the goals of every aim, padded with -1; ordered by sample."""
+    width = max((len(goal) for _, _, goal in aims), default=1)
+    goals = torch.full((len(aims), width), -1, dtype=torch.long)
+    for i, (_, _, goal) in enumerate(aims):
+        goals[i, : len(goal)] = torch.tensor(goal)
+    return torch.tensor([(b, at) for b, at, _ in aims], dtype=torch.long).reshape(-1, 2), goals
 
 
 SMALL = ((336, 224),)
-LOW = ((336, 112), (336, 168), (336, 224))
+SIZES = (*SMALL * 6, (308, 224), (364, 196), (224, 308), (224, 336))
+MANY = (0.45, 0.25, 0.12, 0.07, 0.04, 0.03, 0.02, 0.02)
+SHORT = ((336, 112), (336, 168))
 # The whole recipe, in order. Each phase starts from the one before it.
 PHASES = {
-    "vision": Phase("vision", 4000, 1e-3, (1.0,), LOW, freeze=False),
-    "short": Phase("short", 3000, 1e-3, (1.0,), LOW[:2]),
-    "page": Phase("page", 5000, 1e-3, (0.7, 0.3), SMALL),
-    "pages": Phase("pages", 3000, 8e-4, (0.4, 0.25, 0.15, 0.1, 0.1), SMALL, pointers=0.2),
-    "finish": Phase(
-        "finish", 1500, 6e-4, (0.45, 0.2, 0.1, 0.08, 0.05, 0.12), SMALL, tokens=4000, freeze=False, chars=0.0
-    ),
+    "vision": Phase("vision", 3500, 1e-3, (*SIZES, *SHORT), 2400, eyes="learn"),
+    "short": Phase("short", 1000, 2e-3, SHORT, 5000, (0.8, 0.2), 6, 0.15, "none", left=1.0),
+    "pages": Phase("pages", 1500, 2e-3, (*SHORT * 3, *SIZES), 2500, MANY, 6, 0.1, "table", left=0.5),
+    "fit": Phase("fit", 2000, 7e-4, SIZES, 1200, eyes="fit"),
+    "finish": Phase("finish", 1000, 1e-3, SIZES, 2500, MANY, 6, 0.06, "frozen", pointers=0.15),
 }

@@ -2,6 +2,7 @@
 
 Stock `generate`, greedy, one question a prompt. Half of the prompts see PDF pages that PyMuPDF rasterised,
 half the generator's own pixels (scans and screenshots among them). The pages never occur in training.
+Below the table: the questions of samples/questions.jsonl, with the whole document and with the answer's page alone.
 """
 
 from __future__ import annotations
@@ -9,33 +10,44 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pymupdf
 import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 
 from samples.mini import questions, raster
 from samples.mini.data import SMALL
-from samples.mini.questions import Task
+from samples.mini.questions import Task, after
 
 BATCH = 10
 COUNTS = {1: 200, 2: 100, 3: 60, 4: 60, 6: 50, 8: 50}
 
 
-def messages(task: Task) -> list[dict[str, Any]]:
-    """The first turn of a task as chat messages."""
-    content: list[dict[str, str]] = [{"type": "text", "text": task.prefix}] if task.prefix else []
-    for k in range(len(task.pages)):
-        if task.labels:
+SAMPLES = Path(__file__).parent.parent
+Chat = list[dict[str, Any]]
+
+
+def chat(question: str, count: int, labels: bool, before: str = "", system: str = "") -> Chat:
+    """A question about some pages as chat messages."""
+    content: list[dict[str, str]] = [{"type": "text", "text": before}] if before else []
+    for k in range(count):
+        if labels:
             content.append({"type": "text", "text": f"Page {k + 1}:"})
         content.append({"type": "image"})
-    content.append({"type": "text", "text": task.turns[0].question})
-    system = [{"role": "system", "content": task.system}] if task.system else []
-    return [*system, {"role": "user", "content": content}]
+    content.append({"type": "text", "text": question})
+    first = [{"role": "system", "content": system}] if system else []
+    return [*first, {"role": "user", "content": content}]
+
+
+def messages(task: Task) -> Chat:
+    """The first turn of a task as chat messages."""
+    question = after(task.turns[0]) if task.early else task.turns[0].question
+    return chat(question, len(task.pages), task.labels, task.opening, task.system)
 
 
 class Answerer:
@@ -47,13 +59,13 @@ class Answerer:
         self.model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
 
     @torch.no_grad()
-    def __call__(self, chats: list[list[dict[str, Any]]], images: list[list[Image.Image]]) -> list[str]:
+    def __call__(self, chats: list[Chat], images: list[list[Image.Image]]) -> list[str]:
         """Greedy answers to a batch of prompts, padded on the left."""
         seen = self.processor(images=[image for some in images for image in some], return_tensors="pt")
         grids = iter(seen["image_grid_thw"])
         texts = []
-        for chat in chats:
-            first, *rest = self.tok.apply_chat_template(chat, add_generation_prompt=True, tokenize=False).split(
+        for one in chats:
+            first, *rest = self.tok.apply_chat_template(one, add_generation_prompt=True, tokenize=False).split(
                 "<|image_pad|>"
             )
             for piece in rest:
@@ -78,8 +90,7 @@ def held_out(seed: int, sizes: tuple[tuple[int, int], ...], scale: float) -> lis
     tasks = []
     for count, number in COUNTS.items():
         for _ in range(max(1, round(number * scale))):
-            task = questions.draw_task(r, count, r.choice(sizes), 1, held_out=True)
-            tasks.append((count, replace(task, prefix=r.choice([task.prefix, "Answer the question.\n"]))))
+            tasks.append((count, questions.draw_task(r, count, r.choice(sizes), 1, held_out=True)))
     return tasks
 
 
@@ -100,6 +111,35 @@ def score(answerer: Answerer, tasks: list[tuple[int, Task]], seed: int) -> list[
             right = text.strip() == turn.answer
             rows.append(row | {"question": turn.question, "answer": turn.answer, "said": text, "right": right})
     return rows
+
+
+def sample_pages(document: str) -> list[Image.Image]:
+    """The pages of a sample document, as large as the model sees them."""
+    if not document.endswith(".pdf"):
+        return [Image.open(SAMPLES / document).convert("RGB")]
+    with pymupdf.open(SAMPLES / document) as pdf:
+        drawn = [
+            sheet.get_pixmap(matrix=pymupdf.Matrix(336 / sheet.rect.width, 224 / sheet.rect.height)) for sheet in pdf
+        ]
+    return [Image.frombytes("RGB", (p.width, p.height), p.samples) for p in drawn]
+
+
+def ask_samples(answerer: Answerer) -> str:
+    """Ask every question of samples/questions.jsonl twice; a line for each and the sums."""
+    lines, sums = [], [0, 0]
+    records = [json.loads(line) for line in (SAMPLES / "questions.jsonl").read_text().splitlines()]
+    for record in records:
+        shown = sample_pages(record["document"])
+        only = shown[record["page"] - 1]
+        alone = re.sub(r" on page \d+", "", record["question"])
+        [whole] = answerer([chat(record["question"], len(shown), len(shown) > 1)], [shown])
+        [single] = answerer([chat(alone, 1, False)], [[only]])
+        said = [whole.strip(), single.strip()]
+        for n in range(2):
+            sums[n] += said[n] == record["answer"]
+        lines.append(f"{record['question']:40} {record['answer']:12} {said[0]!r:18} {said[1]!r}")
+    lines.append(f"samples/questions.jsonl, {len(records)} questions: whole document {sums[0]}, page alone {sums[1]}")
+    return "\n".join(lines)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -127,7 +167,9 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     tasks = held_out(given.seed, SMALL, given.scale)
-    rows = score(Answerer(given.folder), tasks, given.seed)
+    answerer = Answerer(given.folder)
+    print(ask_samples(answerer), flush=True)
+    rows = score(answerer, tasks, given.seed)
     print(table(rows))
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Write a checkpoint as a folder that stock transformers loads: ``python -m samples.mini.export CKPT FOLDER``."""
+"""Write a checkpoint as a folder that stock transformers loads: ``python -m samples.mini.export CHECKPOINT FOLDER``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from pathlib import Path
 import torch
 
 from samples.mini import model
+from samples.mini.train import EYES
 
 
-def export(checkpoint: Path, folder: Path) -> None:
+def export(checkpoint: Path, folder: Path, eyes: Path | None = None) -> None:
     """Write weights in bf16, configuration, tokenizer with chat template, and preprocessor; then rename."""
     tok, vlm = model.build()
     masters = torch.load(checkpoint, map_location="cpu")["masters"]
+    if eyes:
+        seen = torch.load(eyes, map_location="cpu")["masters"]
+        masters |= {k: v for k, v in seen.items() if k.startswith(EYES)}
     weights = {k.removeprefix("vlm."): v for k, v in masters.items() if k.startswith("vlm.")}
     missing, unexpected = vlm.load_state_dict(weights, strict=False)
     if unexpected or set(missing) - {"lm_head.weight"}:
@@ -42,8 +46,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--eyes", type=Path, help="checkpoint to take the vision half from")
     given = parser.parse_args()
-    export(given.checkpoint, given.folder)
+    export(given.checkpoint, given.folder, given.eyes)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,9 @@ def keeping_attention(
 ) -> tuple[Tensor, None]:
     """Plain causal attention that also remembers the layer's queries and keys."""
     KEPT[module.layer_idx] = (q, k, scaling)
-    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling, enable_gqa=True)
+    shared = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -54,26 +56,26 @@ def install(model: Any) -> None:
     model.model.language_model.config._attn_implementation = "mini-keeping"
 
 
-def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor, visual: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of one head's attention over the visual tokens with the goals.
+def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of one head's attention with its goals.
 
-    `rows` [n, 2] holds (sample, token); `goals` [n, tokens] is true where the head may look. Returns the loss
-    and the share of rows whose strongest key is a goal.
+    `rows` [n, 2] holds (sample, token), ordered by sample; `goals` [n, m] the tokens to look at, padded with -1.
+    Returns the loss and the share of rows whose strongest key is a goal.
     """
     q, k, scale = KEPT[layer]
     shared = q.shape[1] // k.shape[1]
     queries, keys = q[:, head], k[:, head // shared]
-    total, hits = queries.new_zeros((), dtype=torch.float32), queries.new_zeros((), dtype=torch.float32)
-    index = torch.arange(goals.shape[1])
-    for b in sorted(set(rows[:, 0].tolist())):
-        mine = rows[:, 0] == b
-        at = rows[mine, 1]
+    total, hits = queries.new_zeros((), dtype=torch.float32), 0.0
+    index = torch.arange(q.shape[2])
+    counts = torch.bincount(rows[:, 0], minlength=len(q)).tolist()
+    for b, (at, goal) in enumerate(zip(rows[:, 1].split(counts), goals.split(counts), strict=True)):
         scores = (queries[b, at] @ keys[b].T).float() * scale
-        scores = scores.masked_fill((index > at[:, None]) | ~visual[b], -1e9)
-        goal = goals[mine]
-        total = total - (scores.masked_fill(~goal, -1e9).logsumexp(-1) - scores.logsumexp(-1)).sum()
-        hits = hits + goal.gather(1, scores.argmax(-1, keepdim=True)).sum()
-    return total / max(len(rows), 1), hits / max(len(rows), 1)
+        scores = scores.masked_fill(index > at[:, None], -1e9)
+        wanted = scores.gather(1, goal.clamp(min=0)).masked_fill(goal < 0, -1e9)
+        total = total - (wanted.logsumexp(-1) - scores.logsumexp(-1)).sum()
+        if len(at):
+            hits += float((scores.detach().argmax(-1, keepdim=True) == goal).any(-1).sum())
+    return total / max(len(rows), 1), torch.tensor(hits / max(len(rows), 1))
 
 
 def window_order(grid: Tensor) -> Tensor:

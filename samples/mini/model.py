@@ -17,17 +17,54 @@ SPECIAL = [
     "<|image_pad|>",
     "<|video_pad|>",
 ]
-VOCABULARY = 288
+# Phrases of prompts that are one token each; they never occur in a label or a value. Everything else is bytes.
+PHRASES = [
+    "system\n",
+    "user\n",
+    "assistant\n",
+    "What is the ",
+    "What is ",
+    "What was the ",
+    "How much is the ",
+    "Tell me the ",
+    "Give the ",
+    "Find the ",
+    "Read page ",
+    "Read the page.",
+    "Question: ",
+    "Answer the question.",
+    "Answer it now.",
+    " on page ",
+    " in ",
+    " for ",
+    "Page ",
+    "not on these pages",
+    "You are a helpful assistant.",
+    "Answer from the pages.",
+    "Read the document and answer.",
+    "Be brief.",
+    "You read reports.",
+    "Use only what the pages say.",
+    "Here are the pages.\n",
+    "Look at this document.\n",
+    "Read carefully.\n",
+    "Document follows.\n",
+]
+VOCABULARY = 320
 HIDDEN = 256
 # The three axes (time, row, column) take turns over the frequencies. With Qwen's three blocks the columns
 # would only get the lowest ones, which turn by 0.003 a cell at most: too little to find a table's column.
 SECTIONS = [1, 1, 1] * 10 + [0, 1, 1]
 PIXELS = 336 * 224  # larger pages are scaled down to 96 visual tokens: what most of the training saw
+TEXTS = (
+    "{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endif %}"
+)
 TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% for m in messages %}{% if m.role == 'system' %}<|im_start|>system\n" + TEXTS + "<|im_end|>\n"
+    "{% else %}<|im_start|>{{ m.role }}\n"
     "{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}"
     "{% if c.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ c.text }}{% endif %}"
-    "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% endfor %}{% endif %}<|im_end|>\n{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 PREPROCESSOR: dict[str, Any] = {
@@ -51,12 +88,13 @@ PREPROCESSOR: dict[str, Any] = {
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Bytes and the special tokens; no merges, so that every character can be copied from a page."""
+    """Bytes, special tokens and phrases; no merges, so that every character can be copied from a page."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
     core.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIAL])
+    core.add_tokens([AddedToken(s, special=False, normalized=False) for s in PHRASES])
     made = PreTrainedTokenizerFast(
         tokenizer_object=core,
         eos_token="<|im_end|>",
@@ -75,8 +113,8 @@ def config(tok: PreTrainedTokenizerFast) -> Qwen2_5_VLConfig:
     text = {
         "vocab_size": VOCABULARY,
         "hidden_size": HIDDEN,
-        "intermediate_size": 768,
-        "num_hidden_layers": 6,
+        "intermediate_size": 512,
+        "num_hidden_layers": 8,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "max_position_embeddings": 8192,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,7 +21,10 @@ Make = Callable[[random.Random], str]
 
 @dataclass(frozen=True)
 class Run:
-    """A piece of text in one font: the pen of every character and the cell that holds its centre (-1: none)."""
+    """A piece of text in one font: the pen of every character, the cell that holds its centre, its number in that cell.
+
+    Cell and number (`slots`) are -1 where the centre lies off the page; the number also for a run's last blank.
+    """
 
     text: str
     font: str
@@ -28,6 +32,8 @@ class Run:
     baseline: float
     pens: list[float]
     cells: list[int]
+    slots: list[int]
+    end: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Page:
     lines: list[list[Run]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     rules: list[tuple[int, int, int]] = field(default_factory=list)  # x0, x1, y
+    filled: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # characters in every cell
 
     @property
     def columns(self) -> int:
@@ -70,14 +77,17 @@ class Page:
         """Place a text and note the cell of each character."""
         name = self.family[bold]
         row = int((baseline - 0.33 * self.size) // CELL)
-        pens, cells = [], []
-        for width in self.advances(text, bold):
+        pens, cells, slots = [], [], []
+        for i, width in enumerate(self.advances(text, bold)):
             column = int((x + width / 2) // CELL)
             inside = row < self.height // CELL and column < self.columns
             pens.append(x)
             cells.append(row * self.columns + column if inside else -1)
+            seen = inside and (text[i] != " " or not text[i:].isspace() or text[:i].endswith(":"))
+            slots.append(self.filled[cells[-1]] if seen else -1)
+            self.filled[cells[-1]] += seen
             x += width
-        run = Run(text, name, self.size, baseline, pens, cells)
+        run = Run(text, name, self.size, baseline, pens, cells, slots, x)
         self.runs.append(run)
         return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 import numpy as np
@@ -48,19 +49,48 @@ def _scan(shade: np.ndarray, paper: int, r: random.Random) -> Image.Image:
     return Image.fromarray((np.asarray(image, dtype=np.float32) + noise).clip(0, 255).astype(np.uint8))
 
 
-def render_pdf(page: Page, scale: float = 1.5) -> Image.Image:
-    """Draw a page as a PDF of base-14 or embedded fonts and rasterise it with PyMuPDF."""
-    document = pymupdf.open()
+def draw(page: Page, r: random.Random) -> Image.Image:
+    """Draw a page for training: three in ten as a PDF page, one as a larger picture scaled down."""
+    kind = r.random()
+    if kind < 0.3:
+        return render_pdf(page)
+    if kind < 0.4:
+        width, height = page.width, page.height
+        scale = r.uniform(1.3, 2.5)
+        large = render_pdf(page, (round(width * scale), round(height * scale)))
+        return large.resize((width, height), r.choice([Image.Resampling.BICUBIC, Image.Resampling.LANCZOS]))
+    return render(page, r)
+
+
+def render_pdf(page: Page, size: tuple[int, int] | None = None) -> Image.Image:
+    """Draw a page as a PDF page and rasterise it with PyMuPDF."""
+    document = _document()
+    sheet = write_sheet(document, page)
+    wide, high = size or (page.width, page.height)
+    matrix = pymupdf.Matrix(wide / sheet.rect.width, high / sheet.rect.height)
+    pixels = sheet.get_pixmap(matrix=matrix, colorspace=pymupdf.csGRAY)
+    document.delete_page(0)
+    return Image.frombytes("L", (pixels.width, pixels.height), pixels.samples)
+
+
+def write_sheet(document: pymupdf.Document, page: Page) -> pymupdf.Page:
+    """Add a page to a PDF, in base-14 or embedded fonts, at 1.5 points a pixel."""
+    scale = 1.5
     sheet = document.new_page(width=page.width * scale, height=page.height * scale)
     for run in page.runs:
         named = {"fontname": run.font} if "/" not in run.font else {"fontname": _key(run.font), "fontfile": run.font}
-        for char, pen in zip(run.text, run.pens, strict=True):
-            if char != " ":
-                sheet.insert_text((pen * scale, run.baseline * scale), char, fontsize=run.size * scale, **named)
+        pieces = zip(run.pens, run.text, strict=True) if page.hinted else [(run.pens[0], run.text)]
+        for pen, text in pieces:
+            sheet.insert_text((pen * scale, run.baseline * scale), text, fontsize=run.size * scale, **named)
     for x0, x1, y in page.rules:
         sheet.draw_line((x0 * scale, y * scale), (x1 * scale, y * scale))
-    pixels = sheet.get_pixmap(matrix=pymupdf.Matrix(1 / scale, 1 / scale), colorspace=pymupdf.csGRAY)
-    return Image.frombytes("L", (pixels.width, pixels.height), pixels.samples)
+    return sheet
+
+
+@functools.cache
+def _document() -> pymupdf.Document:
+    """One document for all pages, so that a font is embedded once."""
+    return pymupdf.open()
 
 
 def _key(path: str) -> str:

@@ -12,9 +12,18 @@ from pathlib import Path
 import torch
 
 from samples.mini.data import PHASES, SMALL
-from samples.mini.evaluate import Answerer, held_out, score, table
+from samples.mini.evaluate import Answerer, ask_samples, held_out, score, table
 from samples.mini.export import export
 from samples.mini.train import run
+
+# Each phase with the one whose weights it begins with and the one whose vision half it takes.
+ORDER = {
+    "vision": (None, None),
+    "short": (None, None),
+    "pages": ("short", None),
+    "fit": ("short", "vision"),
+    "finish": ("pages", "fit"),
+}
 
 
 def main() -> None:
@@ -26,14 +35,13 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(2)
     given.runs.mkdir(parents=True, exist_ok=True)
-    last: Path | None = None
-    for name, phase in PHASES.items():
-        checkpoint = given.runs / f"{name}.pt"
-        run(phase, checkpoint, last, given.seed, 0.0)
-        last = checkpoint
-    assert last is not None
-    export(last, given.out)
-    print(table(score(Answerer(str(given.out)), held_out(given.seed, SMALL, 1.0), given.seed)))
+    for name, sources in ORDER.items():
+        init, eyes = (given.runs / f"{source}.pt" if source else None for source in sources)
+        run(PHASES[name], given.runs / f"{name}.pt", init, eyes, given.seed, 0.0)
+    export(given.runs / "finish.pt", given.out)
+    answerer = Answerer(str(given.out))
+    print(ask_samples(answerer))
+    print(table(score(answerer, held_out(given.seed, SMALL, 1.0), given.seed)))
 
 
 if __name__ == "__main__":

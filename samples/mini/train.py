@@ -20,47 +20,76 @@ from torch.utils.data import DataLoader
 
 from samples.mini import data, fastpath, model
 from samples.mini.data import PHASES, Batch, Phase
-from samples.mini.fonts import CHARS
 
 Tensor = torch.Tensor
 # Heads that are told where to look: (channel, layer, head).
-HEADS = [("look", 3, 0), ("look", 4, 0), ("ask", 2, 0), ("row", 1, 0), ("column", 1, 2)]
+HEADS = [
+    ("page", 1, 0),
+    ("title", 1, 2),
+    ("row", 2, 0),
+    ("column", 2, 2),
+    ("ask", 3, 0),
+    ("subject", 4, 0),
+    ("scope", 4, 2),
+    ("look", 5, 0),
+    ("look", 6, 0),
+]
+PLACE_LAYER = 6  # after it the number of an answer's next character in its cell should be known
+EYES = ("vlm.model.visual.", "head.")
 SAVE_EVERY = 180.0
+CODES = len(data.CHAR_ID) + 1
 
 
 class Reader(nn.Module):
-    """The model and the head that names the characters of a cell."""
+    """The model and what only training needs.
+
+    `head` names the characters of a cell from its feature; `table` does the reverse: the sum of its rows for a
+    cell's characters stands in for the feature where the language half trains without pictures; `place` tells
+    which of its cell's characters an answer's next one is.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.tok, self.vlm = model.build()
-        self.head = nn.Linear(model.HIDDEN, data.BINS * (len(CHARS) + 1))
+        self.head = nn.Linear(model.HIDDEN, data.SLOTS * CODES)
+        self.table = nn.EmbeddingBag(data.SLOTS * CODES, model.HIDDEN, mode="sum", padding_idx=0)
+        self.letter = nn.EmbeddingBag(CODES, model.HIDDEN, mode="sum", padding_idx=0)
+        nn.init.normal_(self.table.weight, std=0.3)
+        nn.init.normal_(self.letter.weight, std=0.3)
+        self.place = nn.Linear(model.HIDDEN, data.SLOTS)
         self.image = int(self.tok.convert_tokens_to_ids("<|image_pad|>"))
+        self.vlm.model.language_model.layers[PLACE_LAYER].register_forward_hook(self._keep)
+        self.kept: Tensor | None = None
 
-    def features(self, batch: Batch, freeze: bool) -> Tensor:
-        """The merger's output for every cell; with `freeze` only the merger gets gradients."""
-        visual = self.vlm.model.visual
-        pixels = batch.patches.to(torch.bfloat16)
-        if not freeze:
-            whole: Tensor = visual(pixels, grid_thw=batch.grid).pooler_output
-            return whole
-        with torch.no_grad():
-            out = visual(pixels, grid_thw=batch.grid)
-            index = fastpath.window_order(batch.grid)
-        merged: Tensor = visual.merger(out.last_hidden_state)[index]
-        return merged
+    def _keep(self, module: nn.Module, given: Any, out: Tensor) -> None:
+        self.kept = out
+
+    def table_features(self, chars: Tensor) -> Tensor:
+        """What stands in for the merger's output: a sum of codes of the cell's characters."""
+        index = torch.where(chars > 0, chars + torch.arange(data.SLOTS) * CODES, 0)
+        features: Tensor = self.table(index) + self.letter(chars)
+        return features
+
+    def features(self, batch: Batch, learn: bool) -> Tensor:
+        """The merger's output for every cell."""
+        assert batch.patches is not None and batch.grid is not None
+        with torch.set_grad_enabled(learn):
+            out: Tensor = self.vlm.model.visual(batch.patches.to(torch.bfloat16), grid_thw=batch.grid).pooler_output
+        return out
 
     def char_loss(self, features: Tensor, chars: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy of the characters of each cell, blanks weighted down; and the share read right."""
-        logits = self.head(features).float().view(-1, len(CHARS) + 1)
-        goal = chars.view(-1)
-        weight = torch.where(goal > 0, 1.0, 0.15)
-        loss = (F.cross_entropy(logits, goal, reduction="none") * weight).sum() / weight.sum()
-        return loss, (logits.argmax(-1) == goal)[goal > 0].float().mean()
+        """Cross-entropy of the characters of each cell and of their end; the share of cells with text read right."""
+        logits = self.head(features).float().view(-1, data.SLOTS, CODES)
+        some = chars[:, :1] > 0
+        ends = torch.cat([some, chars[:, :-1] > 0], 1) & some
+        weight = torch.where((chars > 0) | ends, 1.0, 0.1)
+        loss = (F.cross_entropy(logits.flatten(0, 1), chars.flatten(), reduction="none") * weight.flatten()).sum()
+        right = (logits.argmax(-1) == chars).all(1)
+        return loss / weight.sum(), right[some[:, 0]].float().mean()
 
-    def text_loss(self, features: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Cross-entropy of the answers' characters, and the share predicted right."""
-        assert batch.ids is not None and batch.targets is not None
+    def text_losses(self, features: Tensor, batch: Batch, weight: float) -> tuple[Tensor, dict[str, float]]:
+        """Cross-entropy of the answers' characters, and of where to look with its weight."""
+        assert batch.ids is not None and batch.targets is not None and batch.slots is not None and batch.aims
         language = self.vlm.model.language_model
         embeds = language.embed_tokens(batch.ids)
         embeds = embeds.masked_scatter((batch.ids == self.image)[..., None], features.to(embeds.dtype))
@@ -73,7 +102,22 @@ class Reader(nn.Module):
         goal = batch.targets[:, 1:]
         learnt = goal != -100
         logits = self.vlm.lm_head(hidden[:, :-1][learnt]).float()
-        return F.cross_entropy(logits, goal[learnt]), (logits.argmax(-1) == goal[learnt]).float().mean()
+        total = F.cross_entropy(logits, goal[learnt])
+        right = (logits.argmax(-1) == goal[learnt]).float()
+        first = (batch.targets[:, :-1] == -100)[learnt]
+        seen = {"lm": total.item(), "acc": right.mean().item(), "first": right[first].mean().item()}
+        if weight:
+            assert self.kept is not None
+            known = batch.slots >= 0
+            places = self.place(self.kept[known]).float()
+            total = total + 0.5 * weight * F.cross_entropy(places, batch.slots[known])
+            seen["slot"] = (places.argmax(-1) == batch.slots[known]).float().mean().item()
+            for channel, layer, head in HEADS:
+                loss, hit = fastpath.attention_loss(layer, head, *batch.aims[channel])
+                total = total + weight * loss
+                if len(batch.aims[channel][0]):
+                    seen[f"{channel}{layer}"] = float(hit)
+        return total, seen
 
 
 class Masters:
@@ -109,22 +153,43 @@ class Masters:
 
 def losses(reader: Reader, batch: Batch, phase: Phase) -> tuple[Tensor, dict[str, float]]:
     """The total loss of a batch and what to print."""
-    features = reader.features(batch, phase.freeze)
-    chars, read = reader.char_loss(features if phase.chars else features.detach(), batch.chars)
-    seen = {"ocr": read.item()}
-    if batch.ids is None or batch.channels is None:
-        return chars, seen | {"loss": chars.item()}
-    answer, right = reader.text_loss(features, batch)
-    total = answer + (phase.chars or 0.1) * chars
-    seen |= {"lm": answer.item(), "acc": right.item()}
-    visual = batch.ids == reader.image
-    for channel, layer, head in HEADS:
-        rows, goals = batch.channels[channel]
-        loss, hit = fastpath.attention_loss(layer, head, rows, goals, visual)
-        total = total + phase.pointers * loss
-        if len(rows):
-            seen[f"{channel}{layer}"] = float(hit)
+    if phase.eyes in ("none", "table"):
+        features = reader.table_features(batch.chars)
+        return reader.text_losses(features if phase.eyes == "none" else features.detach(), batch, phase.pointers)
+    features = reader.features(batch, phase.eyes != "frozen")
+    if phase.eyes == "fit":
+        goal = reader.table_features(batch.chars).detach().float()
+        total = F.mse_loss(features.float(), goal) / goal.var()
+        return total, {"far": total.item()}
+    total, read = reader.char_loss(features, batch.chars)
+    seen = {"ocr": read.item(), "loss": total.item()}
+    if phase.turns:
+        answer, more = reader.text_losses(features, batch, phase.pointers)
+        total, seen = answer + (0.1 if phase.eyes == "learn" else 1.0) * total, seen | more
     return total, seen
+
+
+@torch.no_grad()
+def align(reader: Reader, batches: data.Batches, count: int = 10) -> None:
+    """Set the merger's last layer to the least-squares map onto the table's codes, from some batches."""
+    last = reader.vlm.model.visual.merger.mlp[2]
+    inputs: list[Tensor] = []
+    hook = last.register_forward_hook(lambda module, given, out: inputs.append(given[0].float()))
+    size = last.in_features + 1
+    square, cross = torch.zeros(size, size), torch.zeros(size, model.HIDDEN)
+    for index in range(count):
+        batch = batches[index]
+        assert batch.patches is not None and batch.grid is not None
+        inputs.clear()
+        reader.features(batch, False)
+        hidden = inputs[0][fastpath.window_order(batch.grid)]
+        hidden = torch.cat([hidden, torch.ones(len(hidden), 1)], 1)
+        square += hidden.T @ hidden
+        cross += hidden.T @ reader.table_features(batch.chars).float()
+    hook.remove()
+    solved = torch.linalg.solve(square + 1e-3 * square.diagonal().mean() * torch.eye(size), cross)
+    last.weight.copy_(solved[:-1].T)
+    last.bias.copy_(solved[-1])
 
 
 def save(path: Path, reader: Reader, masters: Masters, step: int) -> None:
@@ -140,29 +205,39 @@ def save(path: Path, reader: Reader, masters: Masters, step: int) -> None:
     os.replace(part, path)
 
 
-def load(path: Path, reader: Reader) -> dict[str, Any]:
-    """Read a checkpoint's weights into a reader."""
+def load(path: Path, reader: Reader, eyes: bool | None = None) -> dict[str, Any]:
+    """Read a checkpoint's weights into a reader: all, only what sees (`eyes`), or only the rest."""
     state: dict[str, Any] = torch.load(path, map_location="cpu")
-    reader.load_state_dict(state["masters"], strict=False)
+    mine = reader.state_dict()
+    chosen = {n: p for n, p in state["masters"].items() if eyes is None or n.startswith(EYES) == eyes}
+    chosen = {n: p for n, p in chosen.items() if mine[n].shape == p.shape}
+    reader.load_state_dict(chosen, strict=False)
     return state
 
 
-def run(phase: Phase, out: Path, init: Path | None, seed: int, minutes: float) -> None:
+def run(phase: Phase, out: Path, init: Path | None, eyes: Path | None, seed: int, minutes: float) -> None:
     """Train a phase to its end, or to a time limit over which the rate then decays."""
     torch.manual_seed(seed)
     reader = Reader()
     fastpath.install(reader.vlm)
     resumed = out.exists()
-    source = out if resumed else init
-    state = load(source, reader) if source else {}
+    state: dict[str, Any] = load(out, reader) if resumed else {}
+    if init and not resumed:
+        load(init, reader, False if eyes else None)
+    if eyes and not resumed:
+        load(eyes, reader, True)
     reader.train()
+    start = int(state["step"]) if resumed else 0
+    batches = data.Batches(phase, reader.tok, seed, start)
+    if phase.eyes == "fit" and not resumed:
+        reader.to(torch.bfloat16)
+        align(reader, batches)
+        reader.to(torch.float32)
     masters = Masters(reader, phase.rate)
     reader.to(torch.bfloat16)
-    start = int(state["step"]) if resumed else 0
     if resumed:
         for optimiser, old in zip(masters.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(old)
-    batches = data.Batches(phase, reader.tok, seed, phase.name != "vision", start)
     began = saved = time.time()
     mean: dict[str, float] = {}
     for step, batch in enumerate(DataLoader(batches, batch_size=None, num_workers=1, prefetch_factor=4), start):
@@ -171,7 +246,7 @@ def run(phase: Phase, out: Path, init: Path | None, seed: int, minutes: float) -
             break
         loss, seen = losses(reader, batch, phase)
         loss.backward()  # type: ignore[no-untyped-call]
-        masters.step(phase.rate * min(1.0, (step - start + 1) / 40) * max(1 - done, 0.01))
+        masters.step(phase.rate * min(1.0, (step - start + 1) / 40) * max(1 - done * (1 - phase.left), 0.01))
         for key, value in seen.items():
             mean[key] = value if key not in mean else 0.97 * mean[key] + 0.03 * value
         if step % 20 == 19:
@@ -188,9 +263,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("phase", choices=sorted(PHASES))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--init", type=Path)
+    parser.add_argument("--init", type=Path, help="checkpoint to begin with")
+    parser.add_argument("--eyes", type=Path, help="checkpoint to take the vision half from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--left", type=float, help="share of the rate that is left at the end")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so long instead of the phase's steps")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
@@ -198,7 +275,9 @@ def main() -> None:
     phase = PHASES[given.phase]
     if given.rate:
         phase = replace(phase, rate=given.rate)
-    run(phase, given.out, given.init, given.seed, given.minutes)
+    if given.left is not None:
+        phase = replace(phase, left=given.left)
+    run(phase, given.out, given.init, given.eyes, given.seed, given.minutes)
 
 
 if __name__ == "__main__":

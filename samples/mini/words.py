@@ -64,7 +64,16 @@ Rng = random.Random
 
 
 def number(r: Rng) -> str:
-    """A quantity: plain, grouped, decimal, money or percent."""
+    """A quantity; one in six has only two different digits, since a doubled digit is the hardest to copy."""
+    text = _quantity(r)
+    if r.random() < 0.17:
+        pair = str(r.randint(1, 9)) + r.choice(string.digits)
+        text = "".join(r.choice(pair) if c.isdigit() and i else c for i, c in enumerate(text))
+    return text
+
+
+def _quantity(r: Rng) -> str:
+    """Plain, grouped, decimal, money or percent."""
     k = r.random()
     if k < 0.22:
         return str(r.randint(1, 99))
