@@ -123,7 +123,8 @@ class _Key:
 
 
 def _colourless(console: Console) -> bool:
-    return console.color_system is None or console.no_color
+    """Whether the map is drawn in characters: 256 colours are too few for the shades, which would run together."""
+    return console.color_system != "truecolor" or console.no_color
 
 
 def _upto(start: int, step: int, end: int) -> range:

@@ -34,13 +34,16 @@ def switch(name: str, value: bool) -> bool:
     return value
 
 
+_MOST = 2**63 - 1
+
+
 def whole(name: str, value: int | None, least: int = 1) -> int | None:
-    """A whole number, or None where the setting is left open.
+    """A whole number of 64 bits, or None where the setting is left open.
 
     Raises:
         UsageError: it is neither.
     """
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST):
         raise UsageError(f"{name} is {value!r}, but must be a whole number from {least}", f"try: {name}={least}")
     return value
 

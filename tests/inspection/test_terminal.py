@@ -13,9 +13,9 @@ from conduit_cli.inspection.terminal import heat_maps, table
 from tests.inspection.synthetic import made
 
 
-def _lines(inspection: Inspection, *, colour: bool = False, width: int = 80) -> list[str]:
+def _lines(inspection: Inspection, *, colour: bool = False, width: int = 80, system: str | None = None) -> list[str]:
     screen = StringIO()
-    system = "truecolor" if colour else None
+    system = "truecolor" if colour else system
     console = Console(file=screen, width=width, force_terminal=colour, color_system=system, soft_wrap=True)
     console.print(table(inspection))
     for part in heat_maps(inspection):
@@ -35,9 +35,11 @@ def test_eighty_columns_are_enough(grid: tuple[int, int], colour: bool) -> None:
     assert any("\x1b" in line for line in lines) == colour
 
 
-def test_characters_show_the_refreshed_set() -> None:
+@pytest.mark.parametrize("system", [None, "standard", "256"])
+def test_characters_show_the_refreshed_set(system: str | None) -> None:
+    """Also where there are colours, but too few for the shades."""
     inspection = made(1, (8, 12), ratio=0.2)
-    rows = [line.strip() for line in _lines(inspection) if line.strip().startswith("|")]
+    rows = [line.strip() for line in _lines(inspection, system=system) if line.strip().startswith("|")]
     assert len(rows) == 8
     cells = [row[1:-1][at : at + 2] for row in rows for at in range(0, 24, 2)]
     assert [token for token, cell in enumerate(cells) if cell == "##"] == list(inspection.pages[0].share.refreshed)

@@ -102,6 +102,7 @@ def test_a_budget_that_binary_fractions_get_wrong() -> None:
         ("conduit", {"norm": "False"}),
         ("conduit", {"between": 0}),
         ("random", {"seed": -1}),
+        ("random", {"seed": 2**70}),
         ("first-k", {"k": 1.5}),
         ("cacheblend", {"by": "norms"}),
         ("cacheblend", {"check": "one"}),

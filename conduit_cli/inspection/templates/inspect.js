@@ -211,7 +211,9 @@
 
   function fromAddress() {
     const named = /^#page-(\d+)$/.exec(location.hash);
-    if (named && Number(named[1]) < pages.length) show(Number(named[1]));
+    if (!named || Number(named[1]) >= pages.length) return;
+    show(Number(named[1]));
+    articles[state.page].scrollIntoView();  // the browser looked for it while it was hidden
   }
 
   const form = byId("controls");
