@@ -65,7 +65,7 @@ def read_questions(path: Path) -> list[Question]:
         InputError: the file can't be read, a line is no question, or there is none.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").split("\n")  # JSON may hold the other line breaks
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
     questions = []
@@ -105,23 +105,37 @@ def _question(record: Mapping[str, Any], number: int, folder: Path) -> Question:
     pages = record.get("pages")
     if pages is not None and len(named) > 1:
         raise ValueError("pages can be chosen of one document only")
-    text = str(record["question"]).strip()
-    if not text:
+    text = _text(record, "question")
+    if text is None or not text.strip():
         raise ValueError("the question is empty")
     return Question(
         name=str(record.get("id", number)),
         documents=tuple(folder / str(name) for name in named),
-        question=text,
+        question=text.strip(),
         answers=tuple(str(a) for a in _listed(record.get("answers", record.get("answer")))),
         answer_pages=tuple(int(p) for p in _listed(record.get("answer_pages", record.get("page")))),
         pages=",".join(str(p) for p in _listed(pages)) or None,
         kind="; ".join(str(k) for k in _listed(record.get("kind"))),
-        system=record.get("system"),
-        instruction=record.get("instruction"),
-        question_first=bool(record.get("question_first", False)),
-        after=record.get("after"),
-        labels=record.get("labels"),
+        system=_text(record, "system"),
+        instruction=_text(record, "instruction"),
+        question_first=bool(_switch(record, "question_first")),
+        after=_text(record, "after"),
+        labels=_switch(record, "labels"),
     )
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    value = record[name] if name == "question" else record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}, but must be a text")
+    return value
+
+
+def _switch(record: Mapping[str, Any], name: str) -> bool | None:
+    value = record.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}, but must be true or false")
+    return value
 
 
 def _listed(value: Any) -> list[Any]:

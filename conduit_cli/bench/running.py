@@ -17,7 +17,7 @@ from conduit_cli.bench.journal import Journal
 from conduit_cli.bench.measure import Meter
 from conduit_cli.bench.question import Question
 from conduit_cli.bench.summary import summarise
-from conduit_cli.errors import InputError
+from conduit_cli.errors import InputError, UsageError
 from conduit_cli.session.session import Session
 
 __all__ = ["Plan", "run", "sample"]
@@ -89,7 +89,7 @@ def run(
                 record = meter.question(question, count=done < plan.counted)
                 if question.name in examined:
                     record["diagnostics"] = diagnostics.question(question)
-            except InputError as error:
+            except (InputError, UsageError) as error:  # pages that the document does not have
                 record = {"question": question.name, "kind": question.kind, "error": error.message}
             journal.add({**record, "digest": identity})
         on_progress(len(questions), len(questions), "")

@@ -42,7 +42,9 @@ def use(
     """Choose the model that is used from now on."""
     if (name is None) != unset:
         raise typer.BadParameter("give a name, or --unset")
-    path = choose_model(None if unset or name == BUNDLED else name)
+    from conduit_cli.models.locate import settled_name
+
+    path = choose_model(None if name is None or name == BUNDLED else settled_name(name))
     Output().note(f"saved in {path}")
 
 

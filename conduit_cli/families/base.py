@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from conduit_cli.engine import backend
 from conduit_cli.engine.prompt import causal_mask
 from conduit_cli.engine.vlm import Decoder, EncodedImage, Message, PageState
-from conduit_cli.errors import InputError
+from conduit_cli.errors import InputError, ModelError
 
 __all__ = ["Family"]
 
@@ -189,12 +189,17 @@ class Family:
 
         As in the stock processors, placeholders grow in the text, which is then tokenized as a whole.
         """
-        text = self.tokenizer.apply_chat_template(
-            [self._without_specials(m) for m in messages], tokenize=False, add_generation_prompt=generate
-        )
+        try:
+            text = self.tokenizer.apply_chat_template(
+                [self._without_specials(m) for m in messages], tokenize=False, add_generation_prompt=generate
+            )
+        except Exception as error:  # a template is a program of the model's authors, and raises what it likes
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            told = f"the model's chat template can't make this prompt: {reason}"
+            raise ModelError(told, "try without --system") from error
         pieces = text.split(self.marker)
         if len(pieces) - 1 != len(layouts):
-            raise ValueError(f"the chat template placed {len(pieces) - 1} of {len(layouts)} images")
+            raise ModelError(f"the model's chat template placed {len(pieces) - 1} of {len(layouts)} images")
         grown = [self.placeholder(layout) for layout in layouts]
         text = pieces[0] + "".join(one + piece for one, piece in zip(grown, pieces[1:], strict=True))
         bos = self.tokenizer.bos_token

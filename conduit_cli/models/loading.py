@@ -102,8 +102,14 @@ def load(
     placing = {"device_map": {"": where}} if quantized else {}
     with _quietly():
         try:
-            model = transformers.AutoModelForImageTextToText.from_pretrained(
-                located.folder, dtype=kind, local_files_only=True, use_safetensors=True, **placing
+            model, told = transformers.AutoModelForImageTextToText.from_pretrained(
+                located.folder,
+                dtype=kind,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+                **placing,
             )
             tokenizer = tokenizer_of(located.folder)
             processor = image_processor_of(located)
@@ -111,6 +117,7 @@ def load(
             raise
         except Exception as error:
             raise ModelError(f"the model in {located.folder} can't be loaded: {first_line(error)}") from error
+    _refuse_invented(located, told)
     model.eval()
     if not quantized:  # weights that are packed are placed as they are read
         model.to(where)
@@ -119,12 +126,25 @@ def load(
     return Model(located.name, vlm, _identity(located, vlm, kind))
 
 
+def _refuse_invented(located: Located, told: dict[str, Any]) -> None:
+    """What a checkpoint lacks transformers makes up at random; the answers would be random, too.
+
+    Raises:
+        ModelError: a weight is missing or of another shape.
+    """
+    wrong = sorted([*told.get("missing_keys", ()), *(key for key, *_ in told.get("mismatched_keys", ()))])
+    if wrong:
+        raise ModelError(
+            f"the weights in {located.folder} are not those of its config.json: {len(wrong)} are missing, "
+            f"the first is {wrong[0]}",
+            "fetch the model again",
+        )
+
+
 def _identity(located: Located, vlm: Family, dtype: torch.dtype) -> dict[str, Any]:
     processor = vlm.image_processor
     settings = {k: v for k, v in processor.to_dict().items() if not k.startswith("_")}
-    context = vlm.tokenizer.apply_chat_template(
-        list(BUILD_CONTEXT), tokenize=False, add_generation_prompt=False
-    )
+    context = _build_context(located, vlm.tokenizer)
     return {
         "model": fingerprint(located),
         "model_name": located.name,
@@ -138,6 +158,19 @@ def _identity(located: Located, vlm: Family, dtype: torch.dtype) -> dict[str, An
         "max_pixels": vlm.max_pixels,
         "context": digest_json(context),
     }
+
+
+def _build_context(located: Located, tokenizer: Any) -> dict[str, Any]:
+    """The prompt under which pages are stored, as text and as ids.
+
+    Raises:
+        ModelError: the chat template can't make it.
+    """
+    try:
+        text = tokenizer.apply_chat_template(list(BUILD_CONTEXT), tokenize=False, add_generation_prompt=False)
+    except Exception as error:
+        raise ModelError(f"the chat template of {located.folder} can't be used: {first_line(error)}") from error
+    return {"text": text, "ids": tokenizer(text)["input_ids"]}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from conduit_cli.errors import ModelError
 from conduit_cli.models.names import BUNDLED
 
-__all__ = ["Located", "bundled_folder", "locate"]
+__all__ = ["Located", "bundled_folder", "locate", "settled_name"]
 
 
 _FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
@@ -21,7 +21,7 @@ class Located:
     """Where a model lies.
 
     Attributes:
-        name: as the user wrote it, without the revision.
+        name: the hub's, with the revision where one was given; of a folder its full path.
         folder: local folder with config, tokenizer and safetensors weights.
         revision: the commit of a hub snapshot, or None for a plain folder.
     """
@@ -49,14 +49,25 @@ def locate(name: str, *, offline: bool = False) -> Located:
     if name == BUNDLED:
         return Located(name, bundled_folder(), None)
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _checked(Located(name, folder, None))
+    if name.strip() and folder.is_dir():
+        return _checked(Located(str(folder.resolve()), folder.resolve(), None))
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
         raise ModelError(
             f"there is no model folder {name!r}, and it is not a hub name such as Qwen/Qwen2.5-VL-3B-Instruct",
             "conduit models list",
         )
     return _from_hub(name, offline=offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0"))
+
+
+def settled_name(name: str) -> str:
+    """A name that means the same from any folder: a hub's as it is, a local folder's full path.
+
+    Raises:
+        ModelError: it is neither, or the folder holds no model.
+    """
+    if Path(name).expanduser().is_dir() or name.count("/") != 1 or name.startswith((".", "~", "/")):
+        return locate(name, offline=True).name
+    return name
 
 
 def _from_hub(name: str, *, offline: bool) -> Located:
@@ -73,7 +84,7 @@ def _from_hub(name: str, *, offline: bool) -> Located:
                     repo, revision=revision or None, allow_patterns=_FILES, local_files_only=local_only
                 )
             )
-            return _checked(Located(repo, folder, folder.name))
+            return _checked(Located(name, folder, folder.name))
         except ModelError:
             if not local_only:
                 raise
@@ -97,7 +108,7 @@ def _checked(located: Located) -> Located:
             f"{located.folder} has no {missing}, and pickled weights are not read"
             if missing == "safetensors weights"
             else f"{located.folder} is not complete: {missing} is missing",
-            f"hf download {located.name}",
+            f"hf download {located.name}" if located.revision else "a folder of safetensors weights, or a hub name",
         )
     return located
 

@@ -26,6 +26,8 @@ __all__ = [
 
 _QUANTIZERS = {"bitsandbytes": ("bitsandbytes", "accelerate")}
 """Ways of packing weights in 4 or 8 bits, and the packages that transformers unpacks them with."""
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""Nothing is fetched, and no code that lies in a model's folder is run, nor is anybody asked to."""
 _SMALL = 1_000_000_000
 """Parameters below which a CPU runs a model in float32 without much loss of speed."""
 
@@ -37,12 +39,12 @@ def read_model_config(located: Located) -> Any:
         ModelError: it can't be read, or transformers has no such type.
     """
     try:
-        return transformers.AutoConfig.from_pretrained(located.folder, local_files_only=True)
+        return transformers.AutoConfig.from_pretrained(located.folder, **_LOCAL)
     except Exception as error:
         kind = "unknown"
         try:
             kind = json.loads((located.folder / "config.json").read_text("utf-8")).get("model_type", kind)
-        except (ValueError, OSError):
+        except (ValueError, OSError, AttributeError):
             raise ModelError(f"{located.folder / 'config.json'} can't be read") from error
         raise ModelError(f"models of type {kind!r} are not supported", "conduit models list") from error
 
@@ -54,7 +56,7 @@ def image_processor_of(located: Located) -> Any:
         ModelError: there is none, or it can't be loaded.
     """
     try:
-        return transformers.AutoImageProcessor.from_pretrained(located.folder, backend="pil", local_files_only=True)
+        return transformers.AutoImageProcessor.from_pretrained(located.folder, backend="pil", **_LOCAL)
     except Exception as error:
         raise ModelError(f"the image processor of {located.folder} can't be loaded: {first_line(error)}") from error
 
@@ -125,7 +127,7 @@ def tokenizer_of(folder: Path) -> Any:
     Raises:
         ModelError: it has none.
     """
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_LOCAL)
     if tokenizer.chat_template is None and (folder / "chat_template.json").is_file():
         template = json.loads((folder / "chat_template.json").read_text("utf-8"))
         tokenizer.chat_template = template["chat_template"]

@@ -51,6 +51,21 @@ def test_every_field_of_a_line(make_set: MakeSet, tmp_path: Path) -> None:
     assert question.opening == "Look.\nQuestion: Total?\n"
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"system": 5}, {"instruction": ["a"]}, {"labels": "no"}, {"question_first": "false"}, {"question": None}]
+)
+def test_a_field_of_another_type_is_refused(make_set: MakeSet, wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="line 1"):
+        read_set(make_set({"document": "a.pdf", "question": "Total?", **wrong}), "conduit")
+
+
+def test_line_breaks_that_json_allows_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text('\ufeff{"document": "a.pdf", "question": "a\u2028b\u0085c"}\n', "utf-8")
+    [question] = read_set(path, "conduit")
+    assert question.question == "a\u2028b\u0085c"
+
+
 def test_mmlongbench_doc(tmp_path: Path) -> None:
     path = _write(
         tmp_path / "data" / "samples.json",

@@ -52,6 +52,12 @@ def test_use_wants_one_of_two(conduit: Conduit, words: list[str]) -> None:
     assert conduit("models", "use", *words).code == 2
 
 
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "", "~/none"])
+def test_a_choice_that_cannot_be_is_refused(conduit: Conduit, name: str) -> None:
+    assert conduit("models", "use", name).code == 4
+    assert conduit("models").out.startswith("model: bundled")
+
+
 def test_the_bundled_model_is_listed_with_what_a_page_takes(conduit: Conduit) -> None:
     data = json.loads(conduit("models", "list", "--json").out)
     assert data["types"] == list(MATRIX)

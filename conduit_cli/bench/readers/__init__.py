@@ -70,13 +70,13 @@ def read_lines(path: Path) -> list[Any]:
         if text.lstrip().startswith("["):
             found: list[Any] = json.loads(text)
             return found
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
     except ValueError as error:
         raise InputError(f"{path} is neither JSON lines nor a JSON list: {error}") from error
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
