@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
+from conduit_cli.errors import ModelError
+
 __all__ = ["ATTENTION", "KeyTap", "Narrow", "Overwritten", "PromptCache", "Recorder", "attach", "detached", "run_rows"]
 
 ATTENTION = "conduit"
@@ -178,12 +180,17 @@ class KeyTap:
     """Catches every layer's keys before rotary embedding, as [H_kv, R, d].
 
     They leave `k_norm` where the attention has one (Qwen3, Gemma 3), else `k_proj`.
+
+    Raises:
+        ModelError: a layer has neither, because queries, keys and values are one product (Phi-3).
     """
 
     def __init__(self, text_model: nn.Module, kv_heads: int, head_dim: int) -> None:
         self.keys: dict[int, Tensor] = {}
         self._shape = (kv_heads, head_dim)
         self._layers: list[nn.Module] = [layer.self_attn for layer in text_model.layers]  # type: ignore[union-attr]
+        if not all(hasattr(attention, "k_norm") or hasattr(attention, "k_proj") for attention in self._layers):
+            raise ModelError("this model's attention has no key projection of its own, so its keys can't be kept")
 
     @contextmanager
     def listening(self) -> Iterator[None]:

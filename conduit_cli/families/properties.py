@@ -12,6 +12,7 @@ __all__ = ["refuse_unsupported"]
 _ROTARY = {"default", "linear", "dynamic", "yarn", "llama3", "mrope"}
 _WITH_SINKS = {"gpt_oss"}
 _LAYERS = {"full_attention", "sliding_attention"}
+_FUSED = {"phi3"}
 
 
 def refuse_unsupported(config: Any) -> None:
@@ -38,6 +39,8 @@ def _reasons(config: Any, text: Any) -> Iterator[str]:
             yield f"has recurrent layers ({name}), which keep no keys and values per token"
     for kind in sorted(_rotary_types(text) - _ROTARY):
         yield f"has a rotary embedding of type {kind!r}, which can't be moved exactly"
+    if getattr(text, "model_type", None) in _FUSED:
+        yield "makes queries, keys and values in one product, so that its keys can't be told before rotation"
     if _partial(text):
         yield "rotates only a part of each head, which is not supported"
     if _has(text, "use_bidirectional_attention"):

@@ -42,6 +42,11 @@ def _sinks() -> Any:
     return transformers.AutoConfig.for_model("internvl", **{**MATRIX["internvl"].config, "text_config": text.to_dict()})
 
 
+def _fused() -> Any:
+    text = transformers.AutoConfig.for_model("phi3", num_hidden_layers=2, hidden_size=64, num_attention_heads=4)
+    return transformers.AutoConfig.for_model("llava", **{**_LLAVA, "text_config": text.to_dict()})
+
+
 def _video() -> Any:
     return transformers.PretrainedConfig(video_token_id=303)
 
@@ -74,6 +79,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "capped scores": (lambda: _gemma(attn_logit_softcapping=50.0), "caps its attention scores"),
     "text in both directions": (lambda: _gemma(use_bidirectional_attention=True), "see what comes after it"),
+    "one product": (_fused, "queries, keys and values in one product"),
     "attention sinks": (_sinks, "attention sinks"),
     "no vision": (lambda: transformers.AutoConfig.for_model("llama"), "type 'llama' are not supported"),
 }
