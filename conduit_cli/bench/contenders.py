@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,14 +120,5 @@ def _with_options(part: str) -> Contender:
         option, sign, value = pair.partition("=")
         if not sign or not option.strip():
             raise UsageError(f"{part!r} is no policy with options", "write it as conduit:lambda=0.5,norm=false")
-        options[option.strip()] = _value(value.strip())
+        options[option.strip()] = policies.value_of(value.strip())
     return Contender(part.strip(), name.strip(), options)
-
-
-def _value(text: str) -> Any:
-    """true, false, null and numbers as such; everything else is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if value is None or isinstance(value, bool | int | float) else text

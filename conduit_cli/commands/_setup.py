@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conduit_cli import policies
 from conduit_cli.console.output import Output
 from conduit_cli.console.progress import ConsoleListener
 from conduit_cli.errors import UsageError
@@ -137,17 +137,8 @@ def policy_options(lambda_: float | None, pairs: Sequence[str] | None = None) ->
         name, sign, value = pair.partition("=")
         if not sign or not name:
             raise UsageError(f"{pair!r} is no policy option", "write it as NAME=VALUE: --policy-option norm=false")
-        options[name.strip()] = _value(value.strip())
+        options[name.strip()] = policies.value_of(value.strip())
     return options
-
-
-def _value(text: str) -> Any:
-    """true, false, null and numbers as such; everything else is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if value is None or isinstance(value, bool | int | float) else text
 
 
 def _one_of(what: str, value: str, known: Sequence[str]) -> None:

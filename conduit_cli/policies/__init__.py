@@ -7,6 +7,7 @@ anything heavy is loaded; `create()` imports the one that is asked for.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from conduit_cli.errors import UsageError
 if TYPE_CHECKING:
     from conduit_cli.policies.base import Policy
 
-__all__ = ["check", "create", "names"]
+__all__ = ["check", "create", "names", "value_of"]
 
 _POLICIES = {
     "conduit": "conduit:Conduit",
@@ -64,3 +65,12 @@ def create(name: str, options: Mapping[str, Any] | None = None) -> Policy:
             raise UsageError(f"the policy {name} has no option {option!r}", takes)
     policy: Policy = factory(**{known[option]: value for option, value in (options or {}).items()})
     return policy
+
+
+def value_of(text: str) -> Any:
+    """An option's value as typed: true, false, null and numbers as such; everything else is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if value is None or isinstance(value, bool | int | float) else text
