@@ -17,6 +17,6 @@ run() {
 }
 
 run ingest report.pdf
-run ask report.pdf 'What is the revenue on page 2?'
-run ask report.pdf 'What is the profit in Oslo summary?' --ratio 0.2
+run ask report.pdf 'What is the manager in Lisbon summary?'
+run ask report.pdf 'What is the total?' --ratio 0.2
 run ingest report.pdf

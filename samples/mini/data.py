@@ -15,6 +15,7 @@ from samples.mini.fonts import CHARS
 from samples.mini.page import CELL, Page
 
 SLOTS = 5  # a cell's characters in reading order; more are very rare
+BINS = 14  # two halves of a cell's height, seven columns of four pixels
 CHAR_ID = {c: i + 1 for i, c in enumerate([*CHARS, " "])}
 Tensor = torch.Tensor
 
@@ -31,8 +32,9 @@ class Phase:
     counts: tuple[float, ...] = (1.0,)  # weights of 1, 2, 3 ... pages
     turns: int = 0  # questions a conversation; 0: pages alone
     read: float = 0.0  # share of turns that ask for a page's whole text
-    # Vision: "none", where a table of characters stands in and learns, or "table", where it is fixed; "fit", where
-    # the vision half learns to give what the table gives; "learn", "frozen".
+    # Vision: "glyphs", which character has its centre in each bin of a cell; "learn", a cell's characters in order;
+    # "none", where a table of characters stands in and learns, or "table", where it is
+    # fixed; "fit", where the vision half learns to give what the table gives; "frozen".
     eyes: str = "frozen"
     pointers: float = 0.3  # weight of the attention losses
     left: float = 0.0  # share of the rate that is left at the end of the phase, after a linear decay
@@ -69,7 +71,7 @@ class Batches(Dataset[Batch]):
         cells = (size[0] // CELL) * (size[1] // CELL)
         if not phase.turns:
             shown = [questions.draw_pages(r, 1, size, False)[0] for _ in range(phase.tokens // cells)]
-            return pictures(r, characters(shown), shown)
+            return pictures(r, characters(shown, phase.eyes == "glyphs"), shown)
         count = r.choices(range(1, len(phase.counts) + 1), phase.counts)[0]
         number = max(2, phase.tokens // (cells * count + 30 * phase.turns))
         tasks = [questions.draw_task(r, count, size, phase.turns, read=phase.read) for _ in range(number)]
@@ -87,18 +89,18 @@ def pictures(r: random.Random, batch: Batch, shown: list[Page]) -> Batch:
     return batch
 
 
-def characters(shown: list[Page]) -> Batch:
+def characters(shown: list[Page], binned: bool = False) -> Batch:
     """A batch with the characters of every cell."""
-    return Batch(torch.from_numpy(np.concatenate([slots(page) for page in shown])))
+    return Batch(torch.from_numpy(np.concatenate([inside(page, binned) for page in shown])))
 
 
-def slots(page: Page) -> np.ndarray:
-    """The characters with their centre in each cell, in reading order (0: no more)."""
-    out = np.zeros((prompt.cells(page), SLOTS), dtype=np.int64)
+def inside(page: Page, binned: bool) -> np.ndarray:
+    """The characters with their centre in each cell (0: none), by bin or in reading order."""
+    out = np.zeros((prompt.cells(page), BINS if binned else SLOTS), dtype=np.int64)
     for run in page.runs:
-        for char, cell, slot in zip(run.text, run.cells, run.slots, strict=True):
-            if 0 <= slot < SLOTS:
-                out[cell, slot] = CHAR_ID[char]
+        for char, cell, at in zip(run.text, run.cells, run.bins if binned else run.slots, strict=True):
+            if cell >= 0 and 0 <= at < out.shape[1] and (char != " " or not binned):
+                out[cell, at] = CHAR_ID[char]
     return out
 
 
@@ -138,9 +140,10 @@ MANY = (0.45, 0.25, 0.12, 0.07, 0.04, 0.03, 0.02, 0.02)
 SHORT = ((336, 112), (336, 168))
 # The whole recipe, in order. Each phase starts from the one before it.
 PHASES = {
-    "vision": Phase("vision", 3500, 1e-3, (*SIZES, *SHORT), 2400, eyes="learn"),
-    "short": Phase("short", 1000, 2e-3, SHORT, 5000, (0.8, 0.2), 6, 0.15, "none", left=1.0),
-    "pages": Phase("pages", 1500, 2e-3, (*SHORT * 3, *SIZES), 2500, MANY, 6, 0.1, "table", left=0.5),
-    "fit": Phase("fit", 2000, 7e-4, SIZES, 1200, eyes="fit"),
-    "finish": Phase("finish", 1000, 1e-3, SIZES, 2500, MANY, 6, 0.06, "frozen", pointers=0.15),
+    "glyphs": Phase("glyphs", 3000, 1e-3, (*SMALL, *SHORT), 2400, eyes="glyphs"),
+    "vision": Phase("vision", 3000, 1e-3, (*SIZES, *SHORT), 2400, eyes="learn"),
+    "short": Phase("short", 600, 2e-3, SHORT, 5000, (0.8, 0.2), 6, 0.15, "none", left=1.0),
+    "pages": Phase("pages", 6000, 2e-3, (*SHORT * 3, *SIZES), 4000, MANY, 6, 0.1, "table", left=0.4),
+    "fit": Phase("fit", 5000, 7e-4, SIZES, 1200, eyes="fit"),
+    "finish": Phase("finish", 3000, 1e-3, SIZES, 4000, MANY, 6, 0.06, "frozen", pointers=0.15),
 }

@@ -68,7 +68,7 @@ def attention_loss(layer: int, head: int, rows: Tensor, goals: Tensor) -> tuple[
     total, hits = queries.new_zeros((), dtype=torch.float32), 0.0
     index = torch.arange(q.shape[2])
     counts = torch.bincount(rows[:, 0], minlength=len(q)).tolist()
-    for b, (at, goal) in enumerate(zip(rows[:, 1].split(counts), goals.split(counts), strict=True)):
+    for b, (at, goal) in enumerate(zip(torch.split(rows[:, 1], counts), torch.split(goals, counts), strict=True)):
         scores = (queries[b, at] @ keys[b].T).float() * scale
         scores = scores.masked_fill(index > at[:, None], -1e9)
         wanted = scores.gather(1, goal.clamp(min=0)).masked_fill(goal < 0, -1e9)

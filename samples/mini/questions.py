@@ -103,15 +103,15 @@ def draw_task(
     shown = draw_pages(r, count, size, held_out)
     labels = r.random() < (0.85 if count > 1 else 0.3)
     pool = [(k, fact) for k, page in enumerate(shown) for fact in page.facts]
-    drawn = []
+    wanted: list[Turn | None] = []
     for k, fact in r.sample(pool, min(turns, len(pool))):
         if r.random() < read:
-            drawn.append(_whole(shown, k, labels))
+            wanted.append(_whole(shown, k, labels))
         elif r.random() < 0.1:
-            drawn.append(_absent(r, shown))
+            wanted.append(_absent(r, shown))
         else:
-            drawn.append(_present(r, shown, k, fact, labels))
-    drawn = [turn for turn in drawn if turn] or [_absent(r, shown)]
+            wanted.append(_present(r, shown, k, fact, labels))
+    drawn = [turn for turn in wanted if turn] or [_absent(r, shown)]
     early = r.random() < 0.12
     prefix = f"Question: {drawn[0].question}\n" if r.random() < 0.2 else r.choice(PREFIXES)
     return Task(shown, drawn, _system(r), prefix, labels, early)
@@ -139,7 +139,7 @@ def _present(r: random.Random, shown: list[Page], k: int, fact: Fact, labels: bo
     question, kind, scope = phrase(r, fact.subject), fact.kind, 1000
     start = question.lower().find(fact.subject.lower())
     same = [(j, f) for j, page in enumerate(shown) for f in page.facts if f.subject.lower() == fact.subject.lower()]
-    ask = [[] for _ in range(start)] + _labels(same, len(fact.label_cells))
+    ask: list[list[Place]] = [[] for _ in range(start)] + _labels(same, len(fact.label_cells))
     clash = len(same) > 1
     if len(shown) > 1 and (clash or r.random() < 0.5):
         title = shown[k].title

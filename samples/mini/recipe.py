@@ -18,7 +18,8 @@ from samples.mini.train import run
 
 # Each phase with the one whose weights it begins with and the one whose vision half it takes.
 ORDER = {
-    "vision": (None, None),
+    "glyphs": (None, None),
+    "vision": (None, "glyphs"),
     "short": (None, None),
     "pages": ("short", None),
     "fit": ("short", "vision"),

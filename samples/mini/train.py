@@ -35,7 +35,7 @@ HEADS = [
     ("look", 6, 0),
 ]
 PLACE_LAYER = 6  # after it the number of an answer's next character in its cell should be known
-EYES = ("vlm.model.visual.", "head.")
+EYES = ("vlm.model.visual.", "head.", "glyphs.")
 SAVE_EVERY = 180.0
 CODES = len(data.CHAR_ID) + 1
 
@@ -43,15 +43,16 @@ CODES = len(data.CHAR_ID) + 1
 class Reader(nn.Module):
     """The model and what only training needs.
 
-    `head` names the characters of a cell from its feature; `table` does the reverse: the sum of its rows for a
-    cell's characters stands in for the feature where the language half trains without pictures; `place` tells
-    which of its cell's characters an answer's next one is.
+    `head` names the characters of a cell from its feature, `glyphs` those of its bins; `table` and `letter` do the
+    reverse: the sum of their rows for a cell's characters stands in for the feature where the language half trains
+    without pictures; `place` tells which of its cell's characters an answer's next one is.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.tok, self.vlm = model.build()
         self.head = nn.Linear(model.HIDDEN, data.SLOTS * CODES)
+        self.glyphs = nn.Linear(model.HIDDEN, data.BINS * CODES)
         self.table = nn.EmbeddingBag(data.SLOTS * CODES, model.HIDDEN, mode="sum", padding_idx=0)
         self.letter = nn.EmbeddingBag(CODES, model.HIDDEN, mode="sum", padding_idx=0)
         nn.init.normal_(self.table.weight, std=0.3)
@@ -86,6 +87,14 @@ class Reader(nn.Module):
         loss = (F.cross_entropy(logits.flatten(0, 1), chars.flatten(), reduction="none") * weight.flatten()).sum()
         right = (logits.argmax(-1) == chars).all(1)
         return loss / weight.sum(), right[some[:, 0]].float().mean()
+
+    def glyph_loss(self, features: Tensor, chars: Tensor) -> tuple[Tensor, Tensor]:
+        """Cross-entropy of the character of each bin, blanks weighted down; the share of characters read right."""
+        logits = self.glyphs(features).float().view(-1, CODES)
+        goal = chars.flatten()
+        weight = torch.where(goal > 0, 1.0, 0.15)
+        loss = (F.cross_entropy(logits, goal, reduction="none") * weight).sum() / weight.sum()
+        return loss, (logits.argmax(-1) == goal)[goal > 0].float().mean()
 
     def text_losses(self, features: Tensor, batch: Batch, weight: float) -> tuple[Tensor, dict[str, float]]:
         """Cross-entropy of the answers' characters, and of where to look with its weight."""
@@ -161,7 +170,7 @@ def losses(reader: Reader, batch: Batch, phase: Phase) -> tuple[Tensor, dict[str
         goal = reader.table_features(batch.chars).detach().float()
         total = F.mse_loss(features.float(), goal) / goal.var()
         return total, {"far": total.item()}
-    total, read = reader.char_loss(features, batch.chars)
+    total, read = (reader.glyph_loss if phase.eyes == "glyphs" else reader.char_loss)(features, batch.chars)
     seen = {"ocr": read.item(), "loss": total.item()}
     if phase.turns:
         answer, more = reader.text_losses(features, batch, phase.pointers)
