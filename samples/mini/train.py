@@ -15,8 +15,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import nn
 from torch.utils.data import DataLoader
+from transformers import AutoModelForImageTextToText
 
 from samples.mini import data, fastpath, model
 from samples.mini.data import PHASES, Batch, Phase
@@ -35,6 +37,8 @@ HEADS = [
     ("look", 6, 0),
 ]
 PLACE_LAYER = 6  # after it the number of an answer's next character in its cell should be known
+TRAINING_HEADS = Path(__file__).parent / "heads.safetensors"
+"""Of the bundled model, in bf16: what names characters in training, and nothing that answers a question."""
 EYES = ("vlm.model.visual.", "head.", "glyphs.")
 SAVE_EVERY = 180.0
 CODES = len(data.CHAR_ID) + 1
@@ -214,9 +218,17 @@ def save(path: Path, reader: Reader, masters: Masters, step: int) -> None:
     os.replace(part, path)
 
 
+def exported(folder: Path) -> dict[str, Any]:
+    """A checkpoint from an exported folder, with the heads that only training uses."""
+    vlm = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+    weights = {f"vlm.{name}": p.detach() for name, p in vlm.named_parameters()}
+    heads = {name: p.float() for name, p in load_file(TRAINING_HEADS).items()}
+    return {"masters": weights | heads, "step": 0}
+
+
 def load(path: Path, reader: Reader, eyes: bool | None = None) -> dict[str, Any]:
     """Read a checkpoint's weights into a reader: all, only what sees (`eyes`), or only the rest."""
-    state: dict[str, Any] = torch.load(path, map_location="cpu")
+    state: dict[str, Any] = exported(path) if path.is_dir() else torch.load(path, map_location="cpu")
     mine = reader.state_dict()
     chosen = {n: p for n, p in state["masters"].items() if eyes is None or n.startswith(EYES) == eyes}
     chosen = {n: p for n, p in chosen.items() if mine[n].shape == p.shape}
@@ -272,8 +284,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("phase", choices=sorted(PHASES))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--init", type=Path, help="checkpoint to begin with")
-    parser.add_argument("--eyes", type=Path, help="checkpoint to take the vision half from")
+    parser.add_argument("--init", type=Path, help="checkpoint or exported folder to begin with")
+    parser.add_argument("--eyes", type=Path, help="checkpoint or exported folder to take the vision half from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--left", type=float, help="share of the rate that is left at the end")
