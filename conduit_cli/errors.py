@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from conduit_store.errors import ConduitError, StoreError
 
-__all__ = ["ConduitError", "InputError", "ModelError", "StoreError", "UsageError"]
+__all__ = ["ConduitError", "InputError", "ModelError", "StoreError", "UsageError", "first_line"]
 
 
 class UsageError(ConduitError):
@@ -26,3 +26,8 @@ class ModelError(ConduitError):
     """The model can't be loaded or can't be served: missing weights, unsupported architecture."""
 
     exit_code = 4
+
+
+def first_line(error: Exception) -> str:
+    """What another library's error says, in at most 200 characters."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

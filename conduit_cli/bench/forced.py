@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from conduit_cli.engine import backend
+from conduit_cli.engine.decode import append
 from conduit_cli.engine.pipeline import Served
 from conduit_cli.engine.prompt import Prompt
 from conduit_cli.engine.vlm import VisionLanguageModel
@@ -23,21 +23,4 @@ def forced_logits(model: VisionLanguageModel, prompt: Prompt, served: Served, id
     """
     if not ids:
         return served.logits[None]
-    decoder = model.decoder
-    fed = torch.tensor(list(ids), device=decoder.device)
-    slots = torch.arange(len(prompt), len(prompt) + len(fed), device=decoder.device)
-    positions = (prompt.next_position + torch.arange(len(fed), device=decoder.device)).expand(
-        prompt.positions.shape[0], -1
-    )
-    image_of = torch.cat([prompt.image_of, prompt.image_of.new_full((len(fed),), -1)])
-    served.cache.length = len(prompt) + len(fed)
-    hidden = backend.run_rows(
-        decoder.text_model,
-        decoder.embed(fed),
-        positions,
-        model.masks(slots, image_of),
-        served.cache,
-        slots,
-        extras=model.extras(slots, image_of, prompt.states),
-    )
-    return torch.cat([served.logits[None], decoder.logits(hidden)])
+    return torch.cat([served.logits[None], append(model, prompt, served.cache, ids)])

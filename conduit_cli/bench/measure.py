@@ -25,6 +25,7 @@ from conduit_cli.engine.prompt import Prompt
 from conduit_cli.session.limits import check_length, check_memory
 from conduit_cli.session.pages import PageRef
 from conduit_cli.session.session import Session
+from conduit_cli.session.shares import overlap_of, page_shares
 
 __all__ = ["STAGES", "Meter", "Reference"]
 
@@ -181,15 +182,8 @@ class Meter:
         found = {}
         for a, b in combinations(self.cells, 2):
             if a.ratio == b.ratio and 0 < a.ratio < 1:
-                found[f"{a.key}|{b.key}"] = overlap(chosen[a.key], chosen[b.key])
+                found[f"{a.key}|{b.key}"] = overlap_of(chosen[a.key].tolist(), chosen[b.key].tolist())
         return found
-
-
-def overlap(first: Tensor, second: Tensor) -> float:
-    """Intersection over union of two sets of indices; 1 where both are empty."""
-    common = int(torch.isin(first, second).sum())
-    union = len(first) + len(second) - common
-    return common / union if union else 1.0
 
 
 def _bytes_read(prompt: Prompt) -> int:
@@ -198,16 +192,13 @@ def _bytes_read(prompt: Prompt) -> int:
 
 def _on_answer(question: Question, pages: Sequence[PageRef], prompt: Prompt, served: Served) -> float | None:
     """Share of the recomputed work that fell on the answer's pages; None where they or the work are not known."""
-    several = len({id(ref.document) for ref in pages}) > 1
-    numbers = [place if several else ref.number for place, ref in enumerate(pages, 1)]
-    wanted = [index for index, number in enumerate(numbers) if number in question.answer_pages]
-    depth = served.selection.depth
-    work = torch.zeros(len(prompt.page_of), device=prompt.page_of.device)
-    if depth is None:
-        work[served.selection.chosen] = 1.0
-    else:
-        work += depth
-    if not wanted or not work.sum():
+    if not question.answer_pages or not served.rows_per_layer or not any(served.rows_per_layer):
         return None
-    here = torch.isin(prompt.page_of, torch.tensor(wanted, device=prompt.page_of.device))
-    return float(work[here].sum() / work.sum())
+    several = len({id(ref.document) for ref in pages}) > 1
+    shares = page_shares(pages, prompt, served)
+    found = [
+        share.budget_share
+        for place, share in enumerate(shares, 1)
+        if (place if several else share.page) in question.answer_pages
+    ]
+    return sum(found) if found else None

@@ -63,6 +63,7 @@ class Setup:
         cap = parse_size(self.max_size)
 
         from conduit_cli.session import Session, load_model, open_store, open_store_or_scratch
+        from conduit_cli.session.selfcheck import ensure_checked
 
         if storing:
             opened: AbstractContextManager[Store] = open_store(self.store, max_size=cap, verify=self.verify)
@@ -80,10 +81,7 @@ class Setup:
             output.note(f"model {model.name} on {model.device} in {model.dtype}")
             if origin == "bundled":
                 output.note(_ABOUT_BUNDLED)
-            if not model.is_bundled:
-                from conduit_cli.session.selfcheck import ensure_checked
-
-                ensure_checked(model, store, listener)
+            ensure_checked(model, store, listener)
             yield Session(model, store, codec=self.codec, listener=listener)
 
 

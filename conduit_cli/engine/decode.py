@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from conduit_cli.engine.backend import PromptCache
 from conduit_cli.engine.prompt import Prompt
 from conduit_cli.engine.vlm import VisionLanguageModel
 
-__all__ = ["decode", "decode_step", "pick"]
+__all__ = ["append", "decode", "decode_step", "pick"]
 
 
 def pick(logits: Tensor, temperature: float, generator: torch.Generator | None) -> int:
@@ -23,31 +23,36 @@ def pick(logits: Tensor, temperature: float, generator: torch.Generator | None) 
     return int(torch.multinomial(weights, 1, generator=generator))
 
 
+def append(
+    model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, tokens: Sequence[int], step: int = 0
+) -> Tensor:
+    """Append answer tokens number `step` (from 0) and on, in one pass; logits [n, vocab] of the one after each.
+
+    Their slots follow the prompt's last slot, their positions the prompt's largest position: with M-RoPE
+    these differ. The cache needs room for them.
+    """
+    decoder = model.decoder
+    number = step + torch.arange(len(tokens), device=decoder.device)
+    slots = len(prompt) + number
+    cache.length = len(prompt) + step + len(tokens)
+    image_of = torch.cat([prompt.image_of, prompt.image_of.new_full((step + len(tokens),), -1)])
+    hidden = backend.run_rows(
+        decoder.text_model,
+        decoder.embed(torch.tensor(list(tokens), device=decoder.device)),
+        (prompt.next_position + number).expand(prompt.positions.shape[0], -1),
+        model.masks(slots, image_of),
+        cache,
+        slots,
+        extras=model.extras(slots, image_of, prompt.states),
+    )
+    return decoder.logits(hidden)
+
+
 def decode_step(
     model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, token: int, step: int
 ) -> Tensor:
-    """Append decoded token number `step` (from 0) to the cache; logits [vocab] of the one after it.
-
-    Its slot follows the prompt's last slot, its position the prompt's largest position: with M-RoPE
-    these differ.
-    """
-    decoder = model.decoder
-    slot = torch.tensor([len(prompt) + step], device=decoder.device)
-    cache.length = len(prompt) + step + 1
-    position = torch.full(
-        (prompt.positions.shape[0], 1), prompt.next_position + step, device=decoder.device
-    )
-    image_of = torch.cat([prompt.image_of, prompt.image_of.new_full((step + 1,), -1)])
-    hidden = backend.run_rows(
-        decoder.text_model,
-        decoder.embed(torch.tensor([token], device=decoder.device)),
-        position,
-        model.masks(slot, image_of),
-        cache,
-        slot,
-        extras=model.extras(slot, image_of, prompt.states),
-    )
-    return decoder.logits(hidden)[0]
+    """Append answer token number `step` (from 0) to the cache; logits [vocab] of the one after it."""
+    return append(model, prompt, cache, [token], step)[0]
 
 
 def decode(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from conduit_cli.engine import backend
 from conduit_cli.engine.prompt import causal_mask
 from conduit_cli.engine.vlm import Decoder, EncodedImage, Message, PageState
-from conduit_cli.errors import InputError, ModelError
+from conduit_cli.errors import InputError, ModelError, first_line
 
 __all__ = ["Family"]
 
@@ -194,8 +194,7 @@ class Family:
                 [self._without_specials(m) for m in messages], tokenize=False, add_generation_prompt=generate
             )
         except Exception as error:  # a template is a program of the model's authors, and raises what it likes
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            told = f"the model's chat template can't make this prompt: {reason}"
+            told = f"the model's chat template can't make this prompt: {first_line(error)}"
             raise ModelError(told, "try without --system") from error
         pieces = text.split(self.marker)
         if len(pieces) - 1 != len(layouts):

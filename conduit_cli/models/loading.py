@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from conduit_cli.engine.prefill import BUILD_CONTEXT
-from conduit_cli.errors import ModelError
+from conduit_cli.errors import ModelError, first_line
 from conduit_cli.families import family_for
 from conduit_cli.families.base import Family
 from conduit_cli.models.fingerprint import digest_json, fingerprint
@@ -21,7 +21,6 @@ from conduit_cli.models.names import BUNDLED
 from conduit_cli.models.reading import (
     device_for,
     dtype_for,
-    first_line,
     image_processor_of,
     quantization,
     read_model_config,

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from conduit_cli.errors import ModelError
+from conduit_cli.errors import ModelError, first_line
 from conduit_cli.models.names import BUNDLED
 
 __all__ = ["Located", "bundled_folder", "locate", "settled_name"]
@@ -90,12 +90,8 @@ def _from_hub(name: str, *, offline: bool) -> Located:
                 raise
         except Exception as error:
             if not local_only:
-                raise ModelError(f"{name} could not be fetched: {_first_line(error)}", fetch) from error
+                raise ModelError(f"{name} could not be fetched: {first_line(error)}", fetch) from error
     raise AssertionError("unreachable")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _checked(located: Located) -> Located:

@@ -10,13 +10,12 @@ from typing import Any
 import torch
 import transformers
 
-from conduit_cli.errors import ModelError
+from conduit_cli.errors import ModelError, first_line
 from conduit_cli.models.locate import Located
 
 __all__ = [
     "device_for",
     "dtype_for",
-    "first_line",
     "image_processor_of",
     "planned_dtype",
     "quantization",
@@ -64,11 +63,6 @@ def image_processor_of(located: Located) -> Any:
 def planned_dtype(located: Located, config: Any) -> torch.dtype:
     """The dtype that `load` takes by itself on this machine."""
     return dtype_for("auto", located, config, device_for("auto"))
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, in at most 200 characters."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def quantization(config: Any) -> str | None:

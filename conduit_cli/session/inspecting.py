@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -16,6 +16,7 @@ from conduit_cli.inspection.model import Inspection, PageView, Versus, rounded
 from conduit_cli.policies.base import budget_of, top_k
 from conduit_cli.reports import Answer
 from conduit_cli.session.conversation import Conversation
+from conduit_cli.session.shares import overlap_of
 
 __all__ = ["inspect_question", "page_picture"]
 
@@ -53,10 +54,10 @@ def inspect_question(
         return Inspection(answer, views, len(served.norms), fixed, compared)
     mine, theirs = served.selection.chosen, second[1].selection.chosen
     views = tuple(
-        replace(view, versus=share.refreshed, overlap=_overlap(view.share.refreshed, share.refreshed))
+        replace(view, versus=share.refreshed, overlap=overlap_of(view.share.refreshed, share.refreshed))
         for view, share in zip(views, second[0].pages, strict=True)
     )
-    overlap = _overlap(mine.tolist(), theirs.tolist())
+    overlap = overlap_of(mine.tolist(), theirs.tolist())
     return Inspection(answer, views, len(served.norms), fixed, compared, Versus(second[0], overlap))
 
 
@@ -129,9 +130,3 @@ def _fixed_because(answer: Answer, served: Served) -> str | None:
     if not torch.equal(top_k(selection.scores, budget), selection.chosen):
         return f"{answer.policy} does not take the best of one ranking: another ratio needs another run"
     return None
-
-
-def _overlap(first: Iterable[int], second: Iterable[int]) -> float:
-    """Intersection over union of two sets of positions; 1 where both are empty."""
-    a, b = set(first), set(second)
-    return len(a & b) / len(a | b) if a | b else 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from conduit_cli.engine.prompt import Prompt
 from conduit_cli.reports import PageShare
 from conduit_cli.session.pages import PageRef
 
-__all__ = ["page_shares"]
+__all__ = ["overlap_of", "page_shares"]
 
 
 def page_shares(pages: Sequence[PageRef], prompt: Prompt, served: Served) -> tuple[PageShare, ...]:
@@ -51,3 +51,9 @@ def _layers_recomputed(prompt: Prompt, served: Served) -> Tensor:
     work = torch.zeros(len(prompt.page_of), device=prompt.page_of.device)
     work[selection.chosen] = len(served.norms)
     return work
+
+
+def overlap_of(first: Iterable[int], second: Iterable[int]) -> float:
+    """Intersection over union of two sets of tokens; 1 where both are empty."""
+    a, b = set(first), set(second)
+    return len(a & b) / len(a | b) if a | b else 1.0
