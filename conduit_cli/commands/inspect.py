@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,9 +33,7 @@ def inspect(
     html: Annotated[
         Path | None, typer.Option("--html", help="File for everything in one web page.", show_default=False)
     ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Also answer by full prefill and by plain reuse.")
-    ] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Also answer by full prefill and by plain reuse.")] = False,
     versus: Annotated[
         str | None,
         typer.Option("--versus", help="A second policy, to see where both agree.", show_default=False),
@@ -113,21 +112,23 @@ def _write(
     """The PNGs and the HTML file, where asked for; pages are drawn one at a time."""
     from conduit_cli.session.inspecting import page_picture
 
+    draw = partial(page_picture, conversation, inspection)
     if png is not None:
         from conduit_cli.inspection.png import write_pngs
 
-        count = write_pngs(inspection, lambda index, longest: page_picture(conversation, index, longest), png)
+        count = write_pngs(inspection, draw, png)
         output.note(f"{count} pictures are in {png}")
     if html is not None:
         from conduit_cli.inspection.html import write_html
 
-        write_html(inspection, lambda index, longest: page_picture(conversation, index, longest), html)
+        write_html(inspection, draw, html)
         output.note(f"open {html} in a browser")
 
 
 def _show(inspection: Inspection, output: Output) -> None:
     """Table, heat maps and answers, on stdout."""
-    from conduit_cli.inspection.terminal import heat_maps, table
+    from conduit_cli.inspection.table import table
+    from conduit_cli.inspection.terminal import heat_maps
 
     output.show(table(inspection))
     for part in heat_maps(inspection):

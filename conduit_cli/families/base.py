@@ -15,6 +15,7 @@ from conduit_cli.engine import backend
 from conduit_cli.engine.prompt import causal_mask
 from conduit_cli.engine.vlm import Decoder, EncodedImage, Message, PageState
 from conduit_cli.errors import InputError, ModelError, first_line
+from conduit_cli.inspection.geometry import TokenGrid
 
 __all__ = ["Family"]
 
@@ -32,6 +33,8 @@ class Family:
 
     name: str
     decoder: Decoder
+    revision: int = 1
+    """Of what is stored of a page; raised when `layout` holds more, so that pages stored before are read anew."""
     not_pixels: Sequence[str] = ()
     """Names in the stock processor's output that the stock forward does not take."""
 
@@ -77,7 +80,7 @@ class Family:
         return dict(self.image_processor(images=[self.shrunk(one) for one in images], return_tensors="pt"))
 
     def layout(self, image: Image.Image, processed: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-        """JSON-ready facts from which `placeholder` and `positions` are rebuilt later.
+        """JSON-ready facts from which `placeholder`, `positions` and `grids` are rebuilt later.
 
         Args:
             processed: of this one image.
@@ -89,18 +92,14 @@ class Family:
         """The text that one image's `marker` becomes, visual tokens among it."""
         return self.visual_token * int(layout["tokens"])
 
-    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Token grid (rows, columns) of an image, None where its tokens form no single grid."""
-        return None
+    def grids(self, layout: Mapping[str, Any]) -> tuple[TokenGrid, ...]:
+        """Where an image's tokens lie on it, the finest grid first; at least one, empty where no place is known."""
+        return (TokenGrid("page"),)
 
     @property
     def extra_width(self) -> int:
         """Numbers that an image's state holds per visual token beside keys, values, norms and embedding."""
         return 0
-
-    def seen(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """Left, top, right and bottom of what the grid of tokens covers of a picture of this size: all of it."""
-        return 0, 0, width, height
 
     def extra_features(self, output: Any) -> dict[str, Tensor]:
         """Family tensors [*, n, *] among the vision tower's output; none by default."""
@@ -180,7 +179,10 @@ class Family:
         hidden = self.decoder.geometry.hidden
         features = torch.cat([one.reshape(-1, hidden) for one in output.pooler_output])
         layout = self.layout(image, processed, len(features))
-        return EncodedImage(features, self.extra_features(output), layout, self.grid(layout))
+        first, *others = self.grids(layout)
+        single = not others and len(first.tokens) == len(features)
+        grid = (len(first.rows), len(first.columns)) if single else None
+        return EncodedImage(features, self.extra_features(output), layout, grid)
 
     def tokenize(
         self, messages: Sequence[Message], layouts: Sequence[Mapping[str, Any]], *, generate: bool = True

@@ -10,6 +10,8 @@ from PIL import Image
 from torch import Tensor
 
 from conduit_cli.families.base import Family
+from conduit_cli.families.tiling import spans
+from conduit_cli.inspection.geometry import TokenGrid
 
 __all__ = ["Gemma3"]
 
@@ -41,10 +43,10 @@ class Gemma3(Family):
         """The whole pictures; crops ("pan and scan") are off in the stock processor too, unless a caller asks."""
         return dict(self.image_processor(images=list(images), do_pan_and_scan=False, return_tensors="pt"))
 
-    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int]:
+    def grids(self, layout: Mapping[str, Any]) -> tuple[TokenGrid, ...]:
         """A square of pooled patches."""
-        side = int(self.config.mm_tokens_per_image**0.5)
-        return side, side
+        side = spans(int(self.config.mm_tokens_per_image**0.5))
+        return (TokenGrid.of("page", side, side, range(len(side) ** 2)),)
 
     @property
     def marker(self) -> str:

@@ -10,6 +10,8 @@ from PIL import Image
 
 from conduit_cli.engine.vlm import Decoder
 from conduit_cli.families.base import Family
+from conduit_cli.families.tiling import tile_grids
+from conduit_cli.inspection.geometry import TokenGrid
 
 __all__ = ["Idefics3"]
 
@@ -54,9 +56,18 @@ class Idefics3(Family):
         return {"rows": int(processed["rows"][0][0]), "columns": int(processed["cols"][0][0]), "tokens": tokens}
 
     @property
-    def _per_tile(self) -> int:
+    def _side(self) -> int:
+        """Tokens along one side of a tile."""
         vision = self.config.vision_config
-        return int((vision.image_size // vision.patch_size) ** 2 / self.config.scale_factor**2)
+        return int(vision.image_size // vision.patch_size / self.config.scale_factor)
+
+    @property
+    def _per_tile(self) -> int:
+        return self._side**2
+
+    def grids(self, layout: Mapping[str, Any]) -> tuple[TokenGrid, ...]:
+        """The page is stretched to whole tiles, and to one more, which comes last; that one alone if not split."""
+        return tile_grids(layout["rows"], layout["columns"], (self._side, self._side))
 
     def tokens(self, width: int, height: int) -> int:
         """So many for each tile, and for the whole image."""

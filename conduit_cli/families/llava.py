@@ -8,6 +8,8 @@ from typing import Any
 from PIL import Image
 
 from conduit_cli.families.base import Family
+from conduit_cli.families.tiling import spans
+from conduit_cli.inspection.geometry import Span, TokenGrid
 
 __all__ = ["Llava"]
 
@@ -15,9 +17,13 @@ _WITH_CLASS_TOKEN = {"clip_vision_model"}
 
 
 class Llava(Family):
-    """`LlavaForConditionalGeneration` over a tower of fixed size; layout is `{"tokens": n}`."""
+    """`LlavaForConditionalGeneration` over a tower of fixed size.
+
+    Layout is `{"tokens": n, "size": [width, height]}`.
+    """
 
     name = "LLaVA-1.5"
+    revision = 2
 
     @staticmethod
     def default_max_pixels(image_processor: Any) -> int:
@@ -51,16 +57,37 @@ class Llava(Family):
         """The same for every picture."""
         return self._side**2 + self._odd
 
-    def seen(self, width: int, height: int) -> tuple[int, int, int, int]:
-        """The middle square, where the processor crops to one; else all of it, stretched."""
-        processor = self.image_processor
-        if not getattr(processor, "do_center_crop", False) or "shortest_edge" not in processor.size:
-            return super().seen(width, height)
-        share = int(processor.crop_size["height"]) / int(processor.size["shortest_edge"])
-        side = round(min(width, height) * min(1.0, share))
-        left, top = (width - side) // 2, (height - side) // 2
-        return left, top, left + side, top + side
+    def layout(self, image: Image.Image, processed: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+        """How many tokens, and the picture's size, on which it depends what is cropped."""
+        return {"tokens": tokens, "size": [image.width, image.height]}
 
-    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int] | None:
+    def grids(self, layout: Mapping[str, Any]) -> tuple[TokenGrid, ...]:
         """The square of patches."""
-        return (self._side, self._side) if layout["tokens"] == self._side**2 else None
+        return (self._square("page", *layout["size"]),)
+
+    def _square(self, name: str, width: int, height: int) -> TokenGrid:
+        """The tower's patches on a picture of this size; the class token, where it is kept, comes before them."""
+        if self._odd < 0:  # patches are missing
+            return TokenGrid(name)
+        rows, columns = (spans(self._side, seen) for seen in self._seen(width, height))
+        return TokenGrid.of(name, rows, columns, range(self._odd, self._odd + self._side**2))
+
+    def _seen(self, width: int, height: int) -> tuple[Span, Span]:
+        """Top and bottom, left and right of what a picture's patches are cut from.
+
+        The processor stretches the picture to a size, or brings its shorter side to a length, and may crop to the
+        middle. The tower leaves what is no whole patch at the right and at the bottom.
+        """
+        size = self.image_processor.size
+        if "shortest_edge" in size:  # the same rounding as the processor's
+            short, least = int(size["shortest_edge"]), min(width, height)
+            resized = (int(short * height / least), int(short * width / least))
+        else:
+            resized = (int(size["height"]), int(size["width"]))
+        kept = resized
+        if getattr(self.image_processor, "do_center_crop", False):
+            crop = self.image_processor.crop_size
+            kept = (int(crop["height"]), int(crop["width"]))
+        read = self._side * int(self.config.vision_config.patch_size)
+        top, left = ((whole - part) // 2 for whole, part in zip(resized, kept, strict=True))
+        return (top / resized[0], (top + read) / resized[0]), (left / resized[1], (left + read) / resized[1])

@@ -28,7 +28,8 @@ class LlavaOneVision(LlavaNext):
         return min(LlavaNext.default_max_pixels(image_processor), _TILES * side * side)
 
     def _rows_and_columns(self, width: int, height: int) -> tuple[int, int]:
-        rows, columns = super()._rows_and_columns(width, height)
+        """Beyond so many tiles, features are pooled (bilinear)."""
+        rows, columns = self._unpadded(width, height)
         tiles = int(self.config.vision_aspect_ratio.removeprefix("anyres_max_"))
         ratio = math.sqrt(rows * columns / (tiles * self._side**2))
         return (int(rows // ratio), int(columns // ratio)) if ratio > 1.1 else (rows, columns)

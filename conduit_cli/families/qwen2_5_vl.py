@@ -12,6 +12,8 @@ from torch import Tensor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
 from conduit_cli.families.base import Family
+from conduit_cli.families.tiling import spans
+from conduit_cli.inspection.geometry import TokenGrid
 
 __all__ = ["Qwen25VL"]
 
@@ -67,11 +69,12 @@ class Qwen25VL(Family):
         """The grid of patches."""
         return {"grid_thw": [int(n) for n in processed["image_grid_thw"][0]]}
 
-    def grid(self, layout: Mapping[str, Any]) -> tuple[int, int]:
+    def grids(self, layout: Mapping[str, Any]) -> tuple[TokenGrid, ...]:
         """The grid of merged cells."""
         merge = int(self.image_processor.merge_size)
-        _, rows, columns = layout["grid_thw"]
-        return rows // merge, columns // merge
+        _, tall, wide = layout["grid_thw"]
+        rows, columns = tall // merge, wide // merge
+        return (TokenGrid.of("page", spans(rows), spans(columns), range(rows * columns)),)
 
     def placeholder(self, layout: Mapping[str, Any]) -> str:
         """One `<|image_pad|>` per merged cell."""

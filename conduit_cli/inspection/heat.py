@@ -65,9 +65,7 @@ def ramp(stops: Sequence[RGB], entries: int) -> list[RGB]:
         place = entry / (entries - 1) * (len(points) - 1)
         first = min(int(place), len(points) - 2)
         part = place - first
-        colours.append(
-            _from_lab([a + (b - a) * part for a, b in zip(points[first], points[first + 1], strict=True)])
-        )
+        colours.append(_from_lab([a + (b - a) * part for a, b in zip(points[first], points[first + 1], strict=True)]))
     return colours
 
 

@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,10 @@ from PIL import Image
 
 from conduit_cli.inspection import wording
 from conduit_cli.inspection.files import replacing
-from conduit_cli.inspection.geometry import NO_GRID, edges, on_cells
+from conduit_cli.inspection.geometry import TokenGrid, edges, on_cells
 from conduit_cli.inspection.heat import COLOURS, scale_of
 from conduit_cli.inspection.model import Inspection, PageView
+from conduit_cli.inspection.pictures import data_uri, jpeg, smallest
 
 __all__ = ["DrawPage", "write_html"]
 
@@ -32,10 +32,13 @@ DrawPage = Callable[[int, int], Image.Image]
 
 _LONGEST, _SHORTEST = 1400, 350
 """Pixels of a page's longer side: as many as its share of the bytes allows."""
-_FEW_COLOURS = 4096
 _PICTURE_BYTES = 14_000_000
 """Of all large pictures together; base64 makes it 18.7 MB, and tokens and thumbnails come on top."""
+_FILE_BYTES = 22_500_000
+"""Of the whole file, where the tokens' numbers take so much that the pictures must take less."""
 _MOST_PER_PAGE = 900_000
+_SMALLER = 480
+"""Pixels of the longer side of the copies on which further grids are drawn; they have large cells."""
 _THUMBNAIL = 168
 
 
@@ -52,6 +55,7 @@ def write_html(inspection: Inspection, picture: DrawPage, path: Path) -> None:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(number=wording.number, percent=wording.percent)
+    data = _json(inspection.to_dict())
     script, style = _packaged("inspect.js"), _packaged("inspect.css")
     page = environment.get_template("inspect.html").stream(
         inspection=inspection,
@@ -59,16 +63,15 @@ def write_html(inspection: Inspection, picture: DrawPage, path: Path) -> None:
         how=wording.how,
         page_line=wording.page_line,
         budget_line=wording.budget_line(inspection),
-        pages=_pages(inspection, picture),
+        pages=_pages(inspection, picture, min(_PICTURE_BYTES, (_FILE_BYTES - len(data)) * 3 // 4)),
         order=inspection.by_share,
         most=max(page.share.budget_share for page in inspection.pages),
         layers=inspection.layer_names,
-        no_grid=NO_GRID,
         script=script,
         style=style,
         script_digest=_digest(script),
         style_digest=_digest(style),
-        data=_json(inspection.to_dict()),
+        data=data,
         drawing=_json(_drawing(inspection)),
     )
     with replacing(path) as file:
@@ -76,26 +79,32 @@ def write_html(inspection: Inspection, picture: DrawPage, path: Path) -> None:
             file.write(piece.encode("utf-8", "replace"))
 
 
-def _pages(inspection: Inspection, picture: DrawPage) -> list[dict[str, Any]]:
-    """What the template needs of each page, in prompt order."""
-    limit = min(_MOST_PER_PAGE, _PICTURE_BYTES // len(inspection.pages))
+def _pages(inspection: Inspection, picture: DrawPage, room: int) -> list[dict[str, Any]]:
+    """What the template needs of each page, in prompt order.
+
+    Args:
+        room: bytes that all pictures together may take.
+    """
+    limit = min(_MOST_PER_PAGE, room // len(inspection.pages))
     most = max((share for page in inspection.pages for share in page.layer_attention or ()), default=0.0)
     drawn, longest = [], _LONGEST
     for index, view in enumerate(inspection.pages):
         image = picture(index, _LONGEST)
-        uri, size = _embedded(image, view.share.grid, longest, limit)
-        longest = min(_LONGEST, max(size) * 5 // 4)  # pages of one document are alike: try no size in vain twice
+        first, *others = view.grids
+        small = [_figure(image, grid, view, _SMALLER, limit // 4) for grid in others]
+        large = _figure(image, first, view, longest, limit - sum(figure["nbytes"] for figure in small))
+        longest = min(
+            _LONGEST, max(large["size"]) * 5 // 4
+        )  # pages of one document are alike: try no size in vain twice
         image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-        outer, inner = edges(view.share.refreshed, view.share.grid[1]) if view.share.grid else ([], [])
         drawn.append(
             {
                 "view": view,
-                "uri": uri,
-                "size": size,
-                "thumbnail": _uri(_jpeg(image, 80), "jpeg"),
+                "figures": [large, *small],
+                "unplaced": wording.unplaced_title(view),
+                "unplaced_held": len(set(view.unplaced).intersection(view.share.refreshed)),
+                "thumbnail": data_uri(jpeg(image, 80), "jpeg"),
                 "thumbnail_size": image.size,
-                "outer": _path(outer),
-                "inner": _path(inner),
                 "strip": _strip(view, most),
                 "fair": view.share.tokens / inspection.tokens / most if most else 0.0,
             }
@@ -103,45 +112,29 @@ def _pages(inspection: Inspection, picture: DrawPage) -> list[dict[str, Any]]:
     return drawn
 
 
-def _embedded(
-    image: Image.Image, grid: tuple[int, int] | None, longest: int, limit: int
-) -> tuple[str, tuple[int, int]]:
-    """The page as a data URI of at most `limit` bytes of picture, and its size; drawn print stays lossless."""
+def _figure(image: Image.Image, grid: TokenGrid, view: PageView, longest: int, limit: int) -> dict[str, Any]:
+    """The page for one of its grids: at most `limit` bytes of picture as a data URI, and what is drawn over it.
+
+    Drawn print stays lossless.
+    """
     while True:
-        if grid is not None:
-            drawn, _ = on_cells(image, grid, longest)
-        else:
-            drawn = image.copy()
-            drawn.thumbnail((longest, longest), Image.Resampling.LANCZOS)
-        content, kind = _smallest(drawn)
+        drawn, cells = on_cells(image, grid, longest)
+        content, kind = smallest(drawn)
         if len(content) <= limit or longest <= _SHORTEST:
-            return _uri(content, kind), drawn.size
+            break
         longest = max(_SHORTEST, min(longest * 9 // 10, int(longest * (limit / len(content)) ** 0.5)))
-
-
-def _smallest(image: Image.Image) -> tuple[bytes, str]:
-    """PNG or JPEG; the former is tried where there are few colours, as in print."""
-    jpeg = _jpeg(image, 82)
-    # A hasty attempt tells print from a grey scan, on which the thorough one would waste a second.
-    if image.getcolors(_FEW_COLOURS) is None or len(_png(image, 1)) > 2 * len(jpeg):
-        return jpeg, "jpeg"
-    return min((_png(image, 6), "png"), (jpeg, "jpeg"), key=lambda made: len(made[0]))
-
-
-def _png(image: Image.Image, effort: int) -> bytes:
-    file = BytesIO()
-    image.save(file, "PNG", compress_level=effort)
-    return file.getvalue()
-
-
-def _jpeg(image: Image.Image, quality: int) -> bytes:
-    file = BytesIO()
-    image.save(file, "JPEG", quality=quality)
-    return file.getvalue()
-
-
-def _uri(content: bytes, kind: str) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    held = grid.held(view.share.refreshed)
+    outer, inner = edges(held, cells)
+    return {
+        "grid": grid,
+        "title": wording.grid_title(grid),
+        "held": len(held),
+        "uri": data_uri(content, kind),
+        "nbytes": len(content),
+        "size": drawn.size,
+        "outer": _path(outer),
+        "inner": _path(inner),
+    }
 
 
 def _strip(view: PageView, most: float) -> list[dict[str, Any]]:
@@ -153,8 +146,8 @@ def _strip(view: PageView, most: float) -> list[dict[str, Any]]:
 
 
 def _path(lines: Sequence[tuple[int, int, int, int]]) -> str:
-    """SVG path data of straight lines."""
-    return "".join(f"M{x0} {y0}L{x1} {y1}" for x0, y0, x1, y1 in lines)
+    """SVG path data of lines across or down."""
+    return "".join(f"M{x0} {y0}{f'H{x1}' if y0 == y1 else f'V{y1}'}" for x0, y0, x1, y1 in lines)
 
 
 def _drawing(inspection: Inspection) -> dict[str, Any]:
@@ -164,10 +157,7 @@ def _drawing(inspection: Inspection) -> dict[str, Any]:
         "colours": [list(colour) for colour in COLOURS],
         "order": inspection.by_share,
         "ratio": str(inspection.answer.ratio),
-        "scales": {
-            layer: {**asdict(scale), "title": wording.LAYER_TITLES[layer]}
-            for layer, scale in scales.items()
-        },
+        "scales": {layer: {**asdict(scale), "title": wording.LAYER_TITLES[layer]} for layer, scale in scales.items()},
     }
 
 

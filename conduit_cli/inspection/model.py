@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from conduit_cli.inspection.geometry import TokenGrid
 from conduit_cli.reports import Answer, PageShare
 
 __all__ = ["Inspection", "Layer", "PageView", "Versus", "rounded"]
@@ -22,6 +23,9 @@ class PageView:
 
     Attributes:
         share: what `conduit ask --json` says of the page: grid, coefficient c_j, refreshed positions, shares.
+        label: the document's name, with as much of its path as tells it from the others.
+        grids: where the tokens lie on the page, the finest grid first; at least one. A page that a model reads in
+            tiles has `tiles` and `overview`, others have `page` alone.
         mean_attention: g_j, the mean over tokens and layers of the query span's attention; None without a
             scoring pass.
         scores: what the tokens were ranked by (ŝ, coefficient included), or None where no one ranking was made.
@@ -37,6 +41,8 @@ class PageView:
     """
 
     share: PageShare
+    label: str
+    grids: tuple[TokenGrid, ...]
     mean_attention: float | None
     scores: tuple[float, ...] | None
     ranks: tuple[int, ...] | None
@@ -50,7 +56,12 @@ class PageView:
     @property
     def title(self) -> str:
         """`page 3 of report.pdf`."""
-        return f"page {self.share.page} of {self.share.document}"
+        return f"page {self.share.page} of {self.label}"
+
+    @property
+    def unplaced(self) -> list[int]:
+        """Tokens that are in none of the grids, such as those that end a row of tiles."""
+        return sorted(set(range(self.share.tokens)).difference(*(grid.tokens for grid in self.grids)))
 
     def values(self, layer: Layer) -> tuple[float, ...] | None:
         """A layer's number for each token, or None where the answer has none."""

@@ -1,13 +1,13 @@
 """One PNG per page: the page, the score as a translucent layer, refreshed cells outlined, scale and caption.
 
-The page's own pixels begin at the picture's upper left corner, at whole cells (`geometry`); everything
-else stands below them.
+The page's own pixels begin at the picture's upper left corner, under its finest grid (`geometry`). Other grids, such
+as the overview that a model reads besides tiles, are drawn on a smaller copy to the right; all else stands below.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw
 
 from conduit_cli.inspection.files import replacing
 from conduit_cli.inspection.fonts import font, wrapped
-from conduit_cli.inspection.geometry import NO_GRID, Cells, edges, on_cells
+from conduit_cli.inspection.geometry import Cells, TokenGrid, edges, on_cells
 from conduit_cli.inspection.heat import COLOURS, OUTLINE, RGB, Scale, scale_of
 from conduit_cli.inspection.model import Inspection, Layer, PageView
-from conduit_cli.inspection.wording import LAYER_TITLES, how, number, page_line
+from conduit_cli.inspection.wording import LAYER_TITLES, grid_lines, how, number, page_line
 
 __all__ = ["LONGEST", "file_name", "page_png", "write_pngs"]
 
@@ -30,6 +30,7 @@ _INK: RGB = (32, 33, 36)
 _GREY: RGB = (95, 99, 104)
 _NARROWEST = 900
 _PAD = 24
+_NAME = 40  # pixels of height that the name of a smaller picture takes
 
 
 def file_name(index: int, page: PageView) -> str:
@@ -46,16 +47,12 @@ def page_png(inspection: Inspection, page: PageView, image: Image.Image) -> Imag
     """
     layer = inspection.layer_names[0]
     scale = scale_of(inspection, layer)
-    grid = page.share.grid
-    if grid is None:
-        factor = LONGEST / max(image.size)
-        size = max(1, round(image.width * factor)), max(1, round(image.height * factor))
-        drawn, cells = image.resize(size, Image.Resampling.LANCZOS), None
-    else:
-        drawn, cells = on_cells(image, grid, LONGEST)
-        drawn = _heated(drawn, cells, page.values(layer) or (), scale)
-        _outline(drawn, cells, page.share.refreshed)
-    return _captioned(drawn, inspection, page, layer if cells else None, scale)
+    first, *others = (
+        _drawn(image, grid, LONGEST // (2 if at else 1), page, page.values(layer) or (), scale)
+        for at, grid in enumerate(page.grids)
+    )
+    named = [(grid.name, drawn) for grid, drawn in zip(page.grids[1:], others, strict=True)]
+    return _captioned(_beside(first, named), inspection, page, layer if page.grids[0].tokens else None, scale)
 
 
 def write_pngs(inspection: Inspection, picture: Callable[[int, int], Image.Image], folder: Path) -> int:
@@ -71,31 +68,55 @@ def write_pngs(inspection: Inspection, picture: Callable[[int, int], Image.Image
     return len(inspection.pages)
 
 
-def _heated(image: Image.Image, cells: Cells, values: tuple[float, ...], scale: Scale) -> Image.Image:
+def _drawn(
+    image: Image.Image, grid: TokenGrid, longest: int, page: PageView, values: Sequence[float], scale: Scale
+) -> Image.Image:
+    """The page under one of its grids."""
+    drawn, cells = on_cells(image, grid, longest)
+    drawn = _heated(drawn, cells, [values[token] for token in grid.tokens], scale)
+    _outline(drawn, cells, grid.held(page.share.refreshed))
+    return drawn
+
+
+def _heated(image: Image.Image, cells: Cells, values: Sequence[float], scale: Scale) -> Image.Image:
     """The page under one flat colour per cell; black print stays the darkest thing on it."""
-    places = np.array([scale.at(value) for value in values]).reshape(cells.rows, cells.columns)
-    colours = np.array(COLOURS, dtype=np.float32)[(places * 255).round().astype(int)]
-    alpha = (_ALPHA[0] + (_ALPHA[1] - _ALPHA[0]) * places)[..., None]
-    blocks = (cells.height, cells.width)
-
-    def spread(grid: np.ndarray) -> np.ndarray:
-        return grid.repeat(blocks[0], axis=0).repeat(blocks[1], axis=1)
-
-    page = np.asarray(image, dtype=np.float32)
-    mixed = page * (1 - spread(alpha)) + spread(colours * alpha)
-    return Image.fromarray(mixed.round().astype(np.uint8))
+    page = np.array(image, dtype=np.float32)
+    for cell, value in enumerate(values):
+        place = scale.at(value)
+        alpha = _ALPHA[0] + (_ALPHA[1] - _ALPHA[0]) * place
+        left, top, right, bottom = cells.box(cell)
+        block = page[top:bottom, left:right]
+        block += alpha * (np.array(COLOURS[round(place * 255)], dtype=np.float32) - block)
+    return Image.fromarray(page.round().astype(np.uint8))
 
 
-def _outline(image: Image.Image, cells: Cells, chosen: tuple[int, ...]) -> None:
+def _outline(image: Image.Image, cells: Cells, chosen: Sequence[int]) -> None:
     """Blue around the set, in a white seam so that it shows on dark pages too; thin lines between its cells."""
     draw = ImageDraw.Draw(image)
-    broad = max(2, min(cells.width, cells.height) // 16)
-    outer, inner = edges(chosen, cells.columns)
+    sides = (max((end - start for start, end in spans), default=0) for spans in (cells.rows, cells.columns))
+    broad = max(2, min(sides) // 16)
+    outer, inner = edges(chosen, cells)
     for lines, width, colour in ((outer, broad + 2, (255, 255, 255)), (inner, 1, OUTLINE), (outer, broad, OUTLINE)):
+        before, after = width // 2, (width - 1) // 2
         for x0, y0, x1, y1 in lines:
-            box = (x0 * cells.width, y0 * cells.height, x1 * cells.width, y1 * cells.height)
-            before, after = width // 2, (width - 1) // 2
-            draw.rectangle((box[0] - before, box[1] - before, box[2] + after, box[3] + after), fill=colour)
+            draw.rectangle((x0 - before, y0 - before, x1 + after, y1 + after), fill=colour)
+
+
+def _beside(first: Image.Image, others: Sequence[tuple[str, Image.Image]]) -> Image.Image:
+    """The large picture, and smaller ones to its right, each under its name."""
+    if not others:
+        return first
+    face = font(21)
+    width = max(drawn.width for _, drawn in others)
+    height = sum(drawn.height + _NAME for _, drawn in others)
+    canvas = Image.new("RGB", (first.width + _PAD + width, max(first.height, height)), "white")
+    canvas.paste(first, (0, 0))
+    x, y = first.width + _PAD, 0
+    for name, drawn in others:
+        ImageDraw.Draw(canvas).text((x, y + _NAME // 2), name, font=face, fill=_INK, anchor="lm")
+        canvas.paste(drawn, (x, y + _NAME))
+        y += _NAME + drawn.height
+    return canvas
 
 
 def _captioned(
@@ -113,8 +134,8 @@ def _captioned(
         method += f"  ·  mean attention g {number(page.mean_attention)}"
     if page.share.coefficient is not None:
         method += f"  ·  coefficient c {number(page.share.coefficient)}"
-    if layer is None:
-        method += f"  ·  {NO_GRID}"
+    parts = "  ·  ".join(grid_lines(page))
+    lines += [(line, small, _INK) for line in wrapped(parts, small, inner, 3)]
     lines += [(line, small, _GREY) for line in wrapped(method, small, inner, 3)]
     caption = _PAD + 34 * len(lines) + (86 if layer else _PAD)
     canvas = Image.new("RGB", (width, page_image.height + caption), "white")

@@ -1,4 +1,4 @@
-"""`conduit inspect` in a terminal: a table, and heat maps of the pages that got the most.
+"""`conduit inspect` in a terminal: heat maps of the pages that got the most.
 
 A token cell is about square: two characters wide, or, where the grid is too large for that, half a
 character high. Without colour the same map is drawn in characters.
@@ -6,19 +6,18 @@ character high. Without colour the same map is drawn in characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
-from conduit_cli.inspection.geometry import NO_GRID
+from conduit_cli.inspection.geometry import TokenGrid
 from conduit_cli.inspection.heat import RGB, Scale, ramp, scale_of
-from conduit_cli.inspection.model import Inspection, PageView
-from conduit_cli.inspection.wording import LAYER_TITLES, number, page_line, percent
+from conduit_cli.inspection.model import Inspection
+from conduit_cli.inspection.wording import LAYER_TITLES, grid_lines, page_line
 
-__all__ = ["heat_maps", "table"]
+__all__ = ["heat_maps"]
 
 _MOST_PAGES = 3
 _MOST_ROWS = 24
@@ -35,47 +34,33 @@ Cell = tuple[float, bool]
 """A token's place on the scale, 0 to 1, and whether it was refreshed."""
 
 
-def table(inspection: Inspection) -> Table:
-    """One row per page in prompt order."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    longest = max(len(page.share.document) for page in inspection.pages)
-    drawn.add_column("document", overflow="fold", min_width=min(longest, 12), max_width=24)
-    names = ["page", "tokens", "attention g", "c", "refreshed", "of budget", "of page"]
-    versus = inspection.versus
-    for name in names + (["overlap"] if versus else []):
-        drawn.add_column(name, justify="right", no_wrap=True)
-    for page in inspection.pages:
-        share = page.share
-        cells = [share.document, share.page, share.tokens, number(page.mean_attention)]
-        cells.append("–" if share.coefficient is None else f"{share.coefficient:.2f}")
-        cells += [len(share.refreshed), percent(share.budget_share), percent(share.page_share)]
-        if versus:
-            cells.append(percent(page.overlap or 0.0))
-        drawn.add_row(*(Text(str(cell)) for cell in cells))
-    return drawn
-
-
 def heat_maps(inspection: Inspection) -> Iterator[RenderableType]:
-    """Maps of the pages with the largest share of the budget, and what the colours mean."""
+    """Maps of the pages with the largest share of the budget, and what the colours mean.
+
+    A map is of the page's finest grid; a line tells what another got.
+    """
     layer = inspection.layer_names[0]
     scale = scale_of(inspection, layer)
     shown = [inspection.pages[i] for i in inspection.by_share[:_MOST_PAGES]]
     shown = [page for page in shown if page.share.refreshed] or shown[:1]
-    several = len({page.share.document for page in inspection.pages}) > 1
+    several = len({page.label for page in inspection.pages}) > 1
     for page in shown:
         title = page.title if several else f"page {page.share.page}"
         yield Text.assemble("\n", (title, "bold"), f": {page_line(page)}")
-        yield _HeatMap(page, page.values(layer) or (), scale) if page.share.grid else Text(NO_GRID)
+        yield _HeatMap(page.grids[0], page.share.refreshed, page.values(layer) or (), scale)
+        yield from (Text(f"  {line}") for line in grid_lines(page))
     yield _Key(LAYER_TITLES[layer])
 
 
 class _HeatMap:
-    """One page's grid, as wide as the console allows."""
+    """One grid of a page, as wide as the console allows."""
 
-    def __init__(self, page: PageView, values: Sequence[float], scale: Scale) -> None:
-        self.page, self.values, self.scale = page, values, scale
+    def __init__(self, grid: TokenGrid, chosen: Collection[int], values: Sequence[float], scale: Scale) -> None:
+        self.grid, self.chosen, self.values, self.scale = grid, set(chosen), values, scale
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if not self.grid.tokens:
+            return
         cells = self._cells(max(8, options.max_width - _MARGIN))
         wide = len(cells[0]) * 2 <= options.max_width - _MARGIN and len(cells) <= _MOST_ROWS
         rows: Iterable[Text]
@@ -87,10 +72,8 @@ class _HeatMap:
 
     def _cells(self, width: int) -> list[list[Cell]]:
         """The grid; blocks of tokens share a cell where it has more columns than the console."""
-        assert self.page.share.grid is not None
-        rows, columns = self.page.share.grid
-        chosen = set(self.page.share.refreshed)
-        flat = [(self.scale.at(value), token in chosen) for token, value in enumerate(self.values)]
+        rows, columns = len(self.grid.rows), len(self.grid.columns)
+        flat = [(self.scale.at(self.values[token]), token in self.chosen) for token in self.grid.tokens]
         step = -(-columns // width)
         return [
             [
@@ -138,9 +121,7 @@ def _merged(cells: Sequence[Cell]) -> Cell:
 
 def _paired(cells: list[list[Cell]]) -> list[list[Cell]]:
     """Rows two by two: a character is twice as high as wide."""
-    return [
-        [_merged(both) for both in zip(*cells[row : row + 2], strict=True)] for row in range(0, len(cells), 2)
-    ]
+    return [[_merged(both) for both in zip(*cells[row : row + 2], strict=True)] for row in range(0, len(cells), 2)]
 
 
 def _characters(row: Sequence[Cell], width: int) -> Text:

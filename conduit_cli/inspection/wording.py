@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from conduit_cli.inspection.geometry import TokenGrid
 from conduit_cli.inspection.model import Inspection, Layer, PageView
 from conduit_cli.reports import Answer
 
-__all__ = ["LAYER_TITLES", "budget_line", "how", "number", "page_line", "percent"]
+__all__ = [
+    "LAYER_TITLES",
+    "budget_line",
+    "grid_lines",
+    "grid_title",
+    "how",
+    "number",
+    "page_line",
+    "percent",
+    "unplaced_title",
+]
 
 LAYER_TITLES: dict[Layer, str] = {
     "score": "score ŝ = what tokens are ranked by",
@@ -51,6 +62,28 @@ def page_line(page: PageView) -> str:
         f"{len(share.refreshed)} of {share.tokens} tokens refreshed: "
         f"{percent(share.page_share)} of the page, {percent(share.budget_share)} of the budget"
     )
+
+
+def grid_title(grid: TokenGrid) -> str:
+    """`tiles: 32 x 48 tokens`."""
+    return f"{grid.name}: {len(grid.rows)} x {len(grid.columns)} tokens"
+
+
+def unplaced_title(page: PageView) -> str:
+    """How many tokens are in no grid; empty where none is."""
+    count = len(page.unplaced)
+    if not count:
+        return ""
+    return f"{count} {'token has' if count == 1 else 'tokens have'} no place on the page (ends of rows, marks)"
+
+
+def grid_lines(page: PageView) -> list[str]:
+    """One line for each grid, and one for tokens that are in none; nothing where one grid has all."""
+    chosen = set(page.share.refreshed)
+    lines = [f"{grid_title(grid)}, {len(grid.held(chosen))} refreshed" for grid in page.grids if grid.tokens]
+    if page.unplaced:
+        lines.append(f"{unplaced_title(page)}, {len(chosen.intersection(page.unplaced))} refreshed")
+    return lines if len(lines) > 1 or page.unplaced else []
 
 
 def _plain(value: object) -> str:

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from conduit_cli.engine.pipeline import Served
 from conduit_cli.engine.prompt import Prompt
-from conduit_cli.inspection.geometry import cells_of
+from conduit_cli.inspection.geometry import drawn_size
 from conduit_cli.inspection.model import Inspection, PageView, Versus, rounded
 from conduit_cli.policies.base import budget_of, top_k
 from conduit_cli.reports import Answer
 from conduit_cli.session.conversation import Conversation
+from conduit_cli.session.labels import labels
 from conduit_cli.session.shares import overlap_of
 
 __all__ = ["inspect_question", "page_picture"]
@@ -49,7 +50,7 @@ def inspect_question(
     there = (options.policy, versus)
     compared = tuple(answered(name)[0] for name in _COMPARED if name not in there) if compare else ()
     fixed = _fixed_because(answer, served)
-    views = _views(answer, prompt, served, ranked=fixed is None)
+    views = _views(conversation, answer, prompt, served, ranked=fixed is None)
     if second is None:
         return Inspection(answer, views, len(served.norms), fixed, compared)
     mine, theirs = served.selection.chosen, second[1].selection.chosen
@@ -61,24 +62,23 @@ def inspect_question(
     return Inspection(answer, views, len(served.norms), fixed, compared, Versus(second[0], overlap))
 
 
-def page_picture(conversation: Conversation, index: int, longest: int) -> Image.Image:
-    """What the model saw of page `index` of a conversation: in the page's own shape, and sharper.
+def page_picture(conversation: Conversation, inspection: Inspection, index: int, longest: int) -> Image.Image:
+    """Page `index` of an inspection, in its own shape, and sharper than the model saw it.
 
     Args:
+        conversation: the one that was inspected, its documents still open.
         longest: pixels of the longer side at which a PDF page is drawn; a picture comes at its own size.
 
     Raises:
         PageError: the page can't be drawn any more.
     """
-    ref = conversation.pages[index]
-    grid = ref.report.grid or (1, 1)
-    image = ref.document.render(ref.number, lambda width, height: cells_of(width, height, grid, longest).size).image
-    if ref.document.kind == "pdf":
-        return image  # drawn edge to edge into whatever the family's `fit` asks for
-    return image.crop(conversation.session.model.vlm.seen(*image.size))
+    ref, grid = conversation.pages[index], inspection.pages[index].grids[0]
+    return ref.document.render(ref.number, lambda width, height: drawn_size(width, height, grid, longest)).image
 
 
-def _views(answer: Answer, prompt: Prompt, served: Served, *, ranked: bool) -> tuple[PageView, ...]:
+def _views(
+    conversation: Conversation, answer: Answer, prompt: Prompt, served: Served, *, ranked: bool
+) -> tuple[PageView, ...]:
     """One view per page; what runs over all tokens is computed once."""
     selection = served.selection
     attention = None if served.attention is None else served.attention.mean(0)
@@ -87,12 +87,16 @@ def _views(answer: Answer, prompt: Prompt, served: Served, *, ranked: bool) -> t
     ranks = _ranks(scores) if ranked and scores is not None else None
     layers = None if served.attention is None else served.attention / served.attention.sum(1, keepdim=True)
     take = _taker(prompt)
+    vlm = conversation.session.model.vlm
+    names = labels([(ref.document.path, ref.document.name) for ref in conversation.pages])
     views = []
     for image, share in enumerate(answer.pages):
         own = take(image)
         views.append(
             PageView(
                 share=share,
+                label=names[image],
+                grids=vlm.grids(prompt.states[image].meta["layout"]),
                 mean_attention=None if attention is None else rounded([float(attention[own].mean())])[0],
                 scores=None if scores is None else rounded(scores[own].tolist()),
                 ranks=None if ranks is None else tuple(ranks[own].tolist()),

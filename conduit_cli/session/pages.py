@@ -63,9 +63,7 @@ class PageLoader:
                 self._tell(f"{document.name}: {note}")
         return opened
 
-    def ingest(
-        self, opened: Sequence[tuple[Document, list[int]]], *, strict: bool
-    ) -> Iterator[PageRef | IngestedPage]:
+    def ingest(self, opened: Sequence[tuple[Document, list[int]]], *, strict: bool) -> Iterator[PageRef | IngestedPage]:
         """Yield each page as it is ready: a `PageRef`, or the report of one that could not be rendered.
 
         Raises:
@@ -143,7 +141,7 @@ class PageLoader:
 
     def identity(self, digest: str) -> dict[str, Any]:
         """Everything that a page's state depends on."""
-        return {**self.model.identity, "page": digest, "codec": self.codec, "engine": 1}
+        return {**self.model.identity, "page": digest, "codec": self.codec, "engine": self.model.vlm.revision}
 
     def _present(
         self, document: Document, number: int, identity: dict[str, Any], key: str, known: dict[str, Any]

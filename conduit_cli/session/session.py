@@ -77,15 +77,19 @@ class Session:
 
     @contextmanager
     def conversation(
-        self, requests: Sequence[DocumentRequest], options: AskOptions
+        self, requests: Sequence[DocumentRequest], options: AskOptions, *, strict: bool = False
     ) -> Iterator[Conversation]:
-        """Ingest what is missing and keep the documents open for several questions."""
+        """Ingest what is missing and keep the documents open for several questions.
+
+        Raises:
+            InputError: a document can't be opened, no page could be rendered; with `strict`, one couldn't.
+        """
         if not requests:
             raise UsageError("no document was named", "conduit ask report.pdf 'What is the total?'")
         policies.create(options.policy, options.policy_options)  # refuse its options before any work
         with ExitStack() as stack:
             opened = self._pages.open(stack, requests)
-            results = list(self._pages.ingest(opened, strict=False))
+            results = list(self._pages.ingest(opened, strict=strict))
             pages = [r for r in results if isinstance(r, PageRef)]
             for failed in (r for r in results if isinstance(r, IngestedPage)):
                 self.listener.note(f"{failed.document}, page {failed.page} is left out: {failed.notes[0]}")

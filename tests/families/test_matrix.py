@@ -14,7 +14,7 @@ from conduit_cli.engine.place import place
 from conduit_cli.engine.prefill import BUILD_CONTEXT
 from conduit_cli.engine.prompt import build_prompt
 from conduit_cli.errors import ModelError
-from tests.engine.stock import chat
+from tests.engine.stock import chat, text_after
 from tests.families.conftest import Case
 
 PREFIXES: dict[str, dict[str, str]] = {
@@ -100,7 +100,7 @@ def test_exactly_the_budget_is_recomputed(case: Case, ratio: float) -> None:
     served = serve(case.vlm, prompt, policies.create("conduit"), ratio)
     budget = int(ratio * 10) * len(prompt.visual_slots) // 10
     assert served.refreshed == budget
-    refresh = budget + len(prompt.stale_text) if budget else 0
+    refresh = budget + len(text_after(prompt, served.selection.chosen)) if budget else 0
     assert set(served.cache.rows_written) == {len(prompt.text_slots) + refresh}
 
 

@@ -116,6 +116,9 @@ class Tiny:
         config = transformers.AutoConfig.for_model(self.model_type, **{**self.config, **changes})
         torch.manual_seed(0)
         model = transformers.AutoModelForImageTextToText.from_config(config, dtype=dtype)
+        for weight in model.parameters():
+            if weight.ndim > 1 and not weight.any():  # Gemma 3's projection: as zero, all pictures would be alike
+                torch.nn.init.normal_(weight, std=0.12)
         model.generation_config.eos_token_id = 301
         model.save_pretrained(folder)
         self.tokenizer().save_pretrained(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def inspect(session: Session, samples: Path) -> Inspect:  # noqa: F811
         with session.conversation([DocumentRequest(path or samples / "report.pdf", pages)], options) as conversation:
             inspection = inspect_question(conversation, question, compare=compare, versus=versus)
             if html is not None:
-                write_html(inspection, lambda index, longest: page_picture(conversation, index, longest), html)
+                write_html(inspection, partial(page_picture, conversation, inspection), html)
         return inspection
 
     return run
@@ -57,7 +58,7 @@ def see(session: Session) -> Callable[[Path], Image.Image]:  # noqa: F811
 
     def draw(path: Path) -> Image.Image:
         with session.conversation([DocumentRequest(path)], AskOptions()) as conversation:
-            return page_picture(conversation, 0, 1600)
+            return page_picture(conversation, inspect_question(conversation, QUESTION), 0, 1600)
 
     return draw
 

@@ -8,6 +8,8 @@ from functools import cache
 import numpy as np
 from PIL import Image, ImageDraw
 
+from conduit_cli.families.tiling import tile_grids
+from conduit_cli.inspection.geometry import TokenGrid
 from conduit_cli.inspection.model import Inspection, PageView, rounded
 from conduit_cli.reports import Answer, PageShare, TokenCounts
 
@@ -15,12 +17,15 @@ __all__ = ["made", "noisy_page"]
 
 
 def made(
-    pages: int, grid: tuple[int, int] | None, *, tokens: int | None = None, layers: int = 4, ratio: float = 0.1,
-    answer: str = "4820", question: str = "What is the total?", document: str = "made.pdf", seed: int = 0,
+    pages: int, grid: tuple[int, int] | tuple[TokenGrid, ...], *, tokens: int | None = None, layers: int = 4,
+    ratio: float = 0.1, answer: str = "4820", question: str = "What is the total?", document: str = "made.pdf",
+    label: str | None = None, seed: int = 0,
 ) -> Inspection:  # fmt: skip
-    """An answer over `pages` pages of `grid` tokens (or `tokens`, where there is no grid)."""
+    """An answer over `pages` pages of `grid` tokens, or of the tokens of several grids and others, `tokens` in all."""
     rng = np.random.default_rng(seed)
-    count = tokens or (grid[0] * grid[1] if grid else 1)
+    grids = tuple(one for one in grid if isinstance(one, TokenGrid)) or tile_grids(1, 1, grid)  # type: ignore[arg-type]
+    count = tokens or sum(len(one.tokens) for one in grids)
+    single = (len(grids[0].rows), len(grids[0].columns)) if len(grids) == 1 else None
     scores = rng.pareto(2.0, (pages, count)) * 1e-3
     order = np.argsort(-scores.ravel(), kind="stable")
     ranks = np.empty_like(order)
@@ -32,12 +37,14 @@ def made(
     for page in range(pages):
         chosen = tuple(int(token) for token in np.nonzero(ranks[page] < budget)[0])
         share = PageShare(
-            document=document, page=page + 1, tokens=count, grid=grid, coefficient=1.0, attention=1 / pages,
+            document=document, page=page + 1, tokens=count, grid=single, coefficient=1.0, attention=1 / pages,
             budget_share=len(chosen) / max(1, budget), page_share=len(chosen) / count, refreshed=chosen, cached=True,
         )  # fmt: skip
         views.append(
             PageView(
                 share=share,
+                label=label or document,
+                grids=grids,
                 mean_attention=float(f"{scores[page].mean():.5g}"),
                 scores=rounded(scores[page].tolist()),
                 ranks=tuple(ranks[page].tolist()),

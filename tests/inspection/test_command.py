@@ -22,6 +22,18 @@ def test_table_maps_and_answers(conduit: Conduit, samples: Path) -> None:
     assert [line.partition(":")[0] for line in lines[-4:]] == ["value-norm", "full", "reuse", "answer"]
 
 
+def test_two_documents_of_one_name_are_told_apart(conduit: Conduit, samples: Path, tmp_path: Path) -> None:
+    for folder in ("2024", "2025"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.pdf").write_bytes((samples / "invoice.pdf").read_bytes())
+    page = tmp_path / "page.html"
+    words = (tmp_path / "2024" / "same.pdf", "What is the total?", "--with", tmp_path / "2025" / "same.pdf")
+    ran = conduit("inspect", *words, "--html", page)
+    assert ran.code == 0
+    assert {line.split()[0] for line in ran.out.splitlines()[1:3]} == {"2024/same.pdf", "2025/same.pdf"}
+    assert "page 1 of 2025/same.pdf" in page.read_text()
+
+
 def test_pictures_and_page_are_written_in_one_go(conduit: Conduit, samples: Path, tmp_path: Path) -> None:
     folder, page = tmp_path / "new" / "pictures", tmp_path / "page.html"
     page.write_text("old")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,52 @@ from typing import Any
 import pytest
 
 from conduit_cli import AskOptions, DocumentRequest, Session, policies
-from conduit_cli.inspection.geometry import edges
+from conduit_cli.families.tiling import stitched, tile_grids, tiled
+from conduit_cli.inspection.geometry import Cells, TokenGrid, edges
 from conduit_cli.inspection.html import write_html
 from conduit_cli.inspection.model import Inspection
 from tests.inspection.conftest import QUESTION, Inspect
 from tests.inspection.synthetic import made, noisy_page
 
-# Tokens that the page on show colours, read from the pixels of its heat layer.
-COLOURED = """() => {
-  const canvas = document.querySelector("article:not([hidden]) canvas");
-  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
-  copy.drawImage(canvas, 0, 0);
-  const bytes = copy.getImageData(0, 0, canvas.width, canvas.height).data;
-  return Array.from({length: canvas.width * canvas.height}, (_, i) => i).filter((i) => bytes[4 * i + 3] > 0);
+# Of each token of the page on show: red, green, blue and alpha in the middle of its cell; null where it has none.
+PIXELS = """() => {
+  const article = document.querySelector("article:not([hidden])");
+  const page = JSON.parse(document.getElementById("inspection").textContent).pages[article.id.slice(5)];
+  const pixels = Array(page.tokens).fill(null), figures = article.querySelectorAll("figure");
+  page.grids.forEach((grid, at) => {
+    const canvas = figures[at].querySelector("canvas");
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+    copy.drawImage(canvas, 0, 0);
+    const bytes = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+    grid.tokens.forEach((token, cell) => {
+      const [left, right] = grid.columns[cell % grid.columns.length];
+      const [top, bottom] = grid.rows[Math.floor(cell / grid.columns.length)];
+      const x = Math.floor((left + right) / 2 * canvas.width), y = Math.floor((top + bottom) / 2 * canvas.height);
+      pixels[token] = Array.from(bytes.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 4));
+    });
+  });
+  return pixels;
 }"""
-PIXELS = COLOURED.replace("Array.from({length: canvas.width * canvas.height}, (_, i) => i).filter((i) => "
-                          "bytes[4 * i + 3] > 0)", "Array.from(bytes)")  # fmt: skip
-OUTLINE = 'document.querySelector("article:not([hidden]) .outer").getAttribute("d")'
+# Tokens that the page on show colours.
+COLOURED = f"() => ({PIXELS})().flatMap((pixel, token) => (pixel && pixel[3] ? [token] : []))"
+OUTLINE_OF = """(at) => document.querySelectorAll("article:not([hidden]) .outer")[at].getAttribute("d")"""
+SIZE_OF = """(at) => {
+  const image = document.querySelectorAll("article:not([hidden]) figure img")[at];
+  return [Number(image.getAttribute("width")), Number(image.getAttribute("height"))];
+}"""
+
+Line = tuple[int, int, int, int]
+
+
+def lines_of(path: str) -> list[Line]:
+    """An outline's lines."""
+    found = [(int(x), int(y), way, int(to)) for x, y, way, to in re.findall(r"M(\d+) (\d+)([HV])(\d+)", path)]
+    return sorted((x, y, to, y) if way == "H" else (x, y, x, to) for x, y, way, to in found)
+
+
+def outline_of(tab: Any, at: int, grid: TokenGrid, tokens: Sequence[int]) -> list[Line]:
+    """The lines that belong around these tokens on figure `at` of the page on show."""
+    return sorted(edges(grid.held(tokens), Cells.of(grid, tuple(tab.evaluate(SIZE_OF, at))))[0])
 
 
 @dataclass
@@ -104,7 +133,7 @@ def _write(inspection: Inspection, path: Path) -> Path:
 def test_the_slider_gives_the_engines_own_selection(
     inspect: Inspect, tabs: Tabs, session: Session, samples: Path, tmp_path: Path
 ) -> None:
-    inspect(0.1, pages="1-3", html=tmp_path / "a.html")
+    inspection = inspect(0.1, pages="1-3", html=tmp_path / "a.html")
     opened = tabs.open(tmp_path / "a.html")
     opened.layer("refreshed")
     for ratio in ("0.1", "0.003", "0.0", "0.29", "0.07", "0.999", "1", "1e-2", ".5"):
@@ -114,14 +143,8 @@ def test_the_slider_gives_the_engines_own_selection(
         for index, page in enumerate(asked.pages):
             opened.go(index)
             assert opened.tab.evaluate(COLOURED) == list(page.refreshed), (ratio, page.page)
-            drawn = _lines(opened.tab.evaluate(OUTLINE))
-            assert drawn == sorted(edges(page.refreshed, 12)[0])
-
-
-def _lines(path: str) -> list[tuple[int, int, int, int]]:
-    """An outline's unit lines."""
-    found = re.findall(r"M(\d+) (\d+)([hv])1", path)
-    return sorted((int(x), int(y), int(x) + (way == "h"), int(y) + (way == "v")) for x, y, way in found)
+            drawn = lines_of(opened.tab.evaluate(OUTLINE_OF, 0))
+            assert drawn == outline_of(opened.tab, 0, inspection.pages[index].grids[0], page.refreshed)
 
 
 def test_budgets_are_floors_of_the_decimal_as_typed(tabs: Tabs, tmp_path: Path) -> None:
@@ -156,7 +179,7 @@ def test_the_next_percent_is_outlined(tabs: Tabs, tmp_path: Path) -> None:
     opened = tabs.open(_write(inspection, tmp_path / "a.html"))
     ahead = opened.tab.locator("article .ahead")
     token = (inspection.pages[0].ranks or ()).index(10)
-    assert _lines(ahead.get_attribute("d")) == sorted(edges([token], 10)[0])
+    assert lines_of(ahead.get_attribute("d")) == outline_of(opened.tab, 0, inspection.pages[0].grids[0], [token])
     opened.tab.uncheck("#next")
     assert ahead.get_attribute("d") == ""
 
@@ -169,11 +192,11 @@ def test_layers_switch(inspect: Inspect, tabs: Tabs, tmp_path: Path) -> None:
     pictures = {}
     for name in names:
         opened.layer(name)
-        pictures[name] = tuple(opened.tab.evaluate(PIXELS))
+        pictures[name] = tuple(tuple(pixel) for pixel in opened.tab.evaluate(PIXELS))
     assert len(set(pictures.values())) == len(names)
     page = inspection.pages[opened.shown()]
     hottest = max(range(page.share.tokens), key=lambda token: (page.scores or ())[token])
-    alphas = pictures["score"][3::4]
+    alphas = [pixel[3] for pixel in pictures["score"]]
     assert alphas[hottest] == max(alphas)
 
 
@@ -186,7 +209,7 @@ def test_overlap_has_three_colours(inspect: Inspect, tabs: Tabs, tmp_path: Path)
     kinds: dict[tuple[bool, bool], set[tuple[int, ...]]] = {}
     for token in range(page.share.tokens):
         kind = (token in page.share.refreshed, token in (page.versus or ()))
-        kinds.setdefault(kind, set()).add(tuple(pixels[4 * token : 4 * token + 4]))
+        kinds.setdefault(kind, set()).add(tuple(pixels[token]))
     assert all(len(colours) == 1 for colours in kinds.values())
     assert len({next(iter(colours)) for colours in kinds.values()}) == len(kinds) >= 3
     assert f"{inspection.versus.overlap:.0%}"[:-1] in opened.tab.inner_text(".summary")  # type: ignore[union-attr]
@@ -251,7 +274,7 @@ def test_hostile_strings_are_text(tabs: Tabs, tmp_path: Path, text: str) -> None
 def test_a_hostile_file_name_and_question_through_the_whole_program(
     inspect: Inspect, tabs: Tabs, samples: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "\"><img src=x onerror=alert(1)><script>alert(2)<!--.pdf"
+    path = tmp_path / '"><img src=x onerror=alert(1)><script>alert(2)<!--.pdf'
     path.write_bytes((samples / "invoice.pdf").read_bytes())
     inspect(path=path, question="What is </script><script>alert(3)</script>?", html=tmp_path / "a.html")
     opened = tabs.open(tmp_path / "a.html")
@@ -342,7 +365,7 @@ def test_without_javascript_the_table_and_the_pages_remain(tabs: Tabs, made_file
         assert cells[0] == "54"
         assert cells[3] == str(len(page.share.refreshed))
         assert tab.locator("article .outer").nth(index).get_attribute("d").count("M") == len(
-            edges(page.share.refreshed, 9)[0]
+            edges(page.share.refreshed, Cells.of(page.grids[0], (900, 600)))[0]
         )
 
 
@@ -358,9 +381,47 @@ def test_where_the_ratio_can_not_be_moved_the_page_says_why(
     assert opened.tab.evaluate(COLOURED) == list(inspection.pages[opened.shown()].share.refreshed)
 
 
-def test_tiles_get_a_sentence(tabs: Tabs, tmp_path: Path) -> None:
-    opened = tabs.open(_write(made(2, None, tokens=256), tmp_path / "a.html"))
-    assert opened.tab.locator("article:not([hidden]) .warning").is_visible()
+def test_each_grid_of_a_tiled_page_has_its_layers_and_numbers(tabs: Tabs, tmp_path: Path) -> None:
+    """Tiles with a gap between them, an overview, and tokens that are in neither."""
+    rows, columns = tiled(2, 3, (0.0, 0.9)), tiled(2, 4, (0.0, 0.9))
+    tiles = TokenGrid.of("tiles", rows, columns, [9 + token for token in stitched((2, 2), (3, 4))])
+    overview = replace(tile_grids(1, 1, (3, 3))[0], name="overview")
+    inspection = made(2, (tiles, overview), tokens=9 + 48 + 3, ratio=0.2)
+    opened = tabs.open(_write(inspection, tmp_path / "a.html"))
+    for ratio in ("0.2", "0.05", "0.7", "1", "0"):
+        opened.layer("refreshed")
+        opened.ratio(ratio)
+        budget = policies.create("conduit").budget(float(ratio), [120])
+        page = inspection.pages[opened.shown()]
+        chosen = [token for token, rank in enumerate(page.ranks or ()) if rank < budget]
+        assert opened.tab.evaluate(COLOURED) == [token for token in chosen if token < 57]
+        assert lines_of(opened.tab.evaluate(OUTLINE_OF, 0)) == outline_of(opened.tab, 0, tiles, chosen)
+        told = opened.tab.locator("article:not([hidden]) .held").all_inner_texts()
+        counts = [len([t for t in chosen if start <= t < end]) for start, end in ((9, 57), (0, 9), (57, 60))]
+        assert told == [str(count) for count in counts]
+        opened.layer("score")
+        assert [pixel is None for pixel in opened.tab.evaluate(PIXELS)] == [token >= 57 for token in range(60)]
+        assert all(pixel[3] for pixel in opened.tab.evaluate(PIXELS)[:57])
+    for at, (grid, cell) in enumerate(((tiles, 21), (overview, 5))):
+        figure = opened.tab.locator("article:not([hidden]) figure").nth(at)
+        figure.scroll_into_view_if_needed()
+        row, column = divmod(cell, len(grid.columns))
+        box = figure.bounding_box()
+        x, y = sum(grid.columns[column]) / 2 * box["width"], sum(grid.rows[row]) / 2 * box["height"]
+        figure.hover(position={"x": x, "y": y})
+        told = opened.tab.inner_text("article:not([hidden]) .token")
+        assert f"{grid.tokens[cell]}: row {row + 1}, column {column + 1} of the {grid.name}" in told
+        figure.hover(position={"x": box["width"] * (0.475 if at == 0 else 0.5), "y": 5})
+        assert (
+            ("row" in opened.tab.inner_text("article:not([hidden]) .token dl"))
+            if at
+            else (opened.tab.locator("article:not([hidden]) .token dl").count() == 0)
+        )  # between two tiles lies no token
+
+
+def test_tokens_without_a_place_are_counted(tabs: Tabs, tmp_path: Path) -> None:
+    opened = tabs.open(_write(made(2, (TokenGrid("page"),), tokens=256), tmp_path / "a.html"))
+    assert "256 tokens have no place on the page" in opened.tab.inner_text("article:not([hidden]) .unplaced")
     assert opened.tab.locator("canvas:not(#bar)").count() == 0
     opened.ratio("0.5")
     assert opened.tab.inner_text("#told").startswith("256 of 512")

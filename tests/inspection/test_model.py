@@ -95,6 +95,10 @@ def test_json_has_the_model_in_full(conduit: Conduit, samples: Path) -> None:
         assert plain["refreshed"] == page["refreshed"]
         assert set(plain) <= set(page)
         assert all(len(page[name]) == page["tokens"] for name in PER_TOKEN)
+        (grid,) = page["grids"]
+        assert [len(grid["rows"]), len(grid["columns"])] == page["grid"]
+        assert (grid["name"], grid["tokens"]) == ("page", list(range(page["tokens"])))
+        assert (grid["rows"][0][0], grid["columns"][-1][1]) == (0, 1)
         assert len(page["layer_attention"]) == shown["layers"]
         assert page["overlap"] == 0
     assert shown["versus"]["policy"] == "reuse"

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from conduit_cli import Session
-from conduit_cli.inspection.geometry import edges
+from conduit_cli.families.tiling import spans, stitched, tile_grids, tiled
+from conduit_cli.inspection.geometry import Cells, TokenGrid, drawn_size, edges
 from conduit_cli.inspection.heat import OUTLINE
 from conduit_cli.inspection.model import Inspection
 from conduit_cli.inspection.png import file_name, page_png
@@ -134,20 +135,65 @@ def test_every_refreshed_cell_is_outlined_and_no_other() -> None:
 
 
 def test_outlines_enclose_and_inner_lines_divide() -> None:
-    outer, inner = edges([0, 1, 4], 3)
+    cells = Cells(rows=((0, 1), (1, 2)), columns=((0, 1), (1, 2), (2, 3)))
+    outer, inner = edges([0, 1, 4], cells)
     assert set(inner) == {(1, 0, 1, 1), (1, 1, 2, 1)}
     assert len(outer) == 3 * 4 - 2 * len(inner)
-    outer, inner = edges([2, 3], 3)  # neighbours in the sequence, but on two rows
+    outer, inner = edges([2, 3], cells)  # neighbours in the sequence, but on two rows
     assert inner == []
     assert len(outer) == 8
 
 
-def test_tiles_are_not_drawn_where_they_are_not() -> None:
-    inspection = made(1, None, tokens=256)
+def test_what_has_no_place_is_not_drawn() -> None:
+    inspection = made(1, (TokenGrid("page"),), tokens=256)
     plain = Image.new("RGB", (1600, 1200), (255, 255, 255))
     drawn = np.asarray(page_png(inspection, inspection.pages[0], plain))
     assert (drawn[:1200] == 255).all()
     assert (drawn[1200:] < 120).any()  # the caption says why
+
+
+def _outlined(picture: Image.Image, cells: Cells, at: tuple[int, int]) -> list[int]:
+    """Cells of a part of a picture, from its corner `at`, with the colour of outlines on all four sides."""
+    blue = (np.abs(np.asarray(picture).astype(int) - OUTLINE) < 4).all(2)[at[1] :, at[0] :]
+    found = []
+    for cell in range(len(cells.rows) * len(cells.columns)):
+        left, top, right, bottom = cells.box(cell)
+        across, down = slice(left + 4, right - 4), slice(top + 4, bottom - 4)
+        if all(part.all() for part in (blue[top, across], blue[bottom - 1, across], blue[down, left])):
+            found.append(cell)
+    return found
+
+
+def test_both_grids_of_a_tiled_page_are_drawn() -> None:
+    """Every token is refreshed in turn: it is outlined in its own grid, at its cell, and nowhere else."""
+    tiles, overview = tile_grids(2, 2, (2, 2))
+    inspection = made(1, (tiles, overview), tokens=22)  # two tokens are in neither grid
+    white = Image.new("RGB", (1600, 1200), "white")
+    large = Cells.of(tiles, (1600, 1200))
+    small, corner = Cells.of(overview, (800, 600)), (1600 + 24, 40)
+    for token in range(22):
+        shown = _only(inspection, token)
+        picture = page_png(shown, shown.pages[0], white)
+        inside = [tiles.tokens[cell] for cell in _outlined(picture, large, (0, 0))]
+        beside = [overview.tokens[cell] for cell in _outlined(picture, small, corner)]
+        assert (inside, beside) == ([token] * (token < 16), [token] * (16 <= token < 20))
+
+
+def test_pixels_that_no_token_read_get_no_colour() -> None:
+    """Between tiles whose patches don't fill them, and where a picture was cropped."""
+    grid = TokenGrid.of("tiles", tiled(2, 3, (0.0, 0.9)), spans(4, (0.25, 0.75)), stitched((2, 1), (3, 4)))
+    inspection = made(1, (grid,))
+    nothing = replace(inspection.pages[0], share=replace(inspection.pages[0].share, refreshed=()))
+    white = Image.new("RGB", (1600, 1200), "white")
+    drawn = np.asarray(page_png(inspection, nothing, white))
+    size = drawn_size(1600, 1200, grid, 1600)
+    cells = Cells.of(grid, size)
+    read = np.zeros(size[::-1], dtype=bool)
+    for cell in range(len(grid.tokens)):
+        left, top, right, bottom = cells.box(cell)
+        read[top:bottom, left:right] = True
+    assert ((drawn[: size[1], : size[0]] != 255).any(2) == read).all()
+    assert 0.4 < read.mean() < 0.5
 
 
 def test_file_names_are_safe_and_do_not_collide() -> None:

@@ -8,8 +8,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from conduit_cli.families.tiling import tile_grids
+from conduit_cli.inspection.geometry import TokenGrid
 from conduit_cli.inspection.model import Inspection
-from conduit_cli.inspection.terminal import heat_maps, table
+from conduit_cli.inspection.table import table
+from conduit_cli.inspection.terminal import heat_maps
 from tests.inspection.synthetic import made
 
 
@@ -67,5 +70,39 @@ def test_the_pages_with_the_largest_share_come_first() -> None:
     assert titles == [f"page {index + 1}" for index in inspection.by_share[:3]]
 
 
-def test_tiles_get_a_sentence() -> None:
-    assert any("tiles" in line for line in _lines(made(1, None, tokens=64)))
+def test_tiles_are_mapped_and_the_overview_gets_a_line() -> None:
+    tiles, overview = tile_grids(2, 3, (4, 4))
+    inspection = made(1, (tiles, overview), tokens=7 * 16 + 5, ratio=0.2)
+    refreshed = set(inspection.pages[0].share.refreshed)
+    lines = [line.strip() for line in _lines(inspection)]
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 8
+    cells = [row[1:-1][at : at + 2] for row in rows for at in range(0, 24, 2)]
+    assert [tiles.tokens[cell] in refreshed for cell in range(96)] == [cell == "##" for cell in cells]
+    counts = [len(refreshed.intersection(range(*ends))) for ends in ((0, 96), (96, 112), (112, 117))]
+    assert lines[lines.index(rows[-1]) + 1 :][:3] == [
+        f"tiles: 8 x 12 tokens, {counts[0]} refreshed",
+        f"overview: 4 x 4 tokens, {counts[1]} refreshed",
+        f"5 tokens have no place on the page (ends of rows, marks), {counts[2]} refreshed",
+    ]
+
+
+def test_tokens_without_a_place_are_counted_not_drawn() -> None:
+    lines = _lines(made(1, (TokenGrid("page"),), tokens=64))
+    assert not any(line.strip().startswith("|") for line in lines)
+    assert any("64 tokens have no place on the page" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 32, 60, 80])
+def test_a_narrow_table_keeps_its_documents(width: int) -> None:
+    lines = _lines(made(2, (4, 4), document="report.pdf"), width=width)
+    assert [line.split()[:2] for line in lines[1:3]] == [["report.pdf", "1"], ["report.pdf", "2"]]
+    assert lines[0].split()[:2] == ["document", "page"]
+    assert "of budget" in lines[0]
+    assert max(len(line) for line in lines[:3]) <= width
+    assert ("attention g" in lines[0]) == (width == 80)
+
+
+def test_documents_of_one_name_are_told_apart() -> None:
+    lines = _lines(made(1, (4, 4), document="report.pdf", label="2025/report.pdf"))
+    assert any(line.startswith("2025/report.pdf") for line in lines)

@@ -7,7 +7,7 @@
   const articles = [...document.querySelectorAll("article")];
   const links = [...document.querySelectorAll("nav a")];
   const fields = { "score": "scores", "depth": "depth", "attention": "attention_of_tokens", "value norm": "value_norms" };
-  const state = { layer: "score", page: drawing.order[0], budget: data.tokens.refreshed, ahead: 0, cursor: null };
+  const state = { layer: "score", page: drawing.order[0], budget: data.tokens.refreshed, ahead: 0, cursor: null, grids: [] };
 
   // The engine's budget: floor(ratio * total), the ratio being the decimal as typed; null if it is none.
   function budgetOf(text) {
@@ -29,18 +29,34 @@
     return page.ranks.flatMap((rank, token) => (rank >= state.budget && rank < state.ahead ? [token] : []));
   }
 
+  // A page's grids on their figures, rows and columns in pixels of the picture; numbers as in geometry.py.
+  function gridsOn(index) {
+    const figures = articles[index].querySelectorAll("figure");
+    return pages[index].grids.map((grid, at) => {
+      const figure = figures[at], image = figure.querySelector("img");
+      const pixels = (spans, side) => spans.map((span) => span.map((edge) => Math.floor(edge * Number(image.getAttribute(side)) + 0.5)));
+      return { ...grid, figure, rows: pixels(grid.rows, "height"), columns: pixels(grid.columns, "width") };
+    });
+  }
+
+  // Cells of a grid whose tokens are among these.
+  function held(grid, tokens) {
+    const among = new Set(tokens);
+    return grid.tokens.flatMap((token, cell) => (among.has(token) ? [cell] : []));
+  }
+
   // Outline of a set of cells, and the lines inside it, as SVG paths.
-  function outline(tokens, columns) {
-    const inside = new Set(tokens);
+  function outline(grid, cells) {
+    const inside = new Set(cells), across = grid.columns.length;
     let outer = "", inner = "";
-    for (const token of tokens) {
-      const x = token % columns, y = (token - x) / columns;
+    for (const cell of cells) {
+      const x = cell % across, [left, right] = grid.columns[x], [top, bottom] = grid.rows[(cell - x) / across];
       const sides = [
-        [y > 0 ? token - columns : -1, `M${x} ${y}h1`], [token + columns, `M${x} ${y + 1}h1`],
-        [x > 0 ? token - 1 : -1, `M${x} ${y}v1`], [x + 1 < columns ? token + 1 : -1, `M${x + 1} ${y}v1`],
+        [cell - across, `M${left} ${top}H${right}`], [cell + across, `M${left} ${bottom}H${right}`],
+        [x > 0 ? cell - 1 : -1, `M${left} ${top}V${bottom}`], [x + 1 < across ? cell + 1 : -1, `M${right} ${top}V${bottom}`],
       ];
       for (const [neighbour, line] of sides) {
-        if (!inside.has(neighbour)) outer += line; else if (neighbour > token) inner += line;
+        if (!inside.has(neighbour)) outer += line; else if (neighbour > cell) inner += line;
       }
     }
     return [outer, inner];
@@ -69,24 +85,47 @@
   }
 
   function paint() {
-    const page = pages[state.page], article = articles[state.page];
-    if (!page.grid) return;
-    const [rows, columns] = page.grid, figure = article.querySelector("figure");
+    const page = pages[state.page], mine = chosen(page, state.budget), colour = colours(page);
+    const next = byId("next").checked && page.ranks ? bought(page) : [];
+    state.grids.forEach((grid, at) => {
+      if (!grid.tokens.length) return;
+      const ink = canvasOn(grid.figure).getContext("2d"), across = grid.columns.length;
+      ink.clearRect(0, 0, ink.canvas.width, ink.canvas.height);
+      grid.tokens.forEach((token, cell) => {
+        const [red, green, blue, alpha] = colour[token];
+        const [left, right] = grid.columns[cell % across], [top, bottom] = grid.rows[Math.floor(cell / across)];
+        ink.fillStyle = `rgba(${red}, ${green}, ${blue}, ${alpha / 255})`;
+        ink.fillRect(left, top, right - left, bottom - top);
+      });
+      const cells = held(grid, mine), [outer, inner] = outline(grid, cells), cursor = state.cursor;
+      const draw = (name, path) => grid.figure.querySelector(name).setAttribute("d", path);
+      draw(".seam", outer);
+      draw(".outer", outer);
+      draw(".inner", inner);
+      draw(".ahead", outline(grid, held(grid, next))[0]);
+      draw(".cursor", cursor && cursor.grid === at ? outline(grid, [cursor.cell])[0] : "");
+      count(grid.figure.parentNode, cells.length);
+    });
+    const placed = new Set(state.grids.flatMap((grid) => grid.tokens));
+    count(articles[state.page].querySelector(".unplaced"), mine.filter((token) => !placed.has(token)).length);
+  }
+
+  // How many are refreshed, where the page tells it.
+  function count(box, number) {
+    const shown = box && box.querySelector(".held");
+    if (shown) shown.textContent = String(number);
+  }
+
+  function canvasOn(figure) {
+    const image = figure.querySelector("img");
     let canvas = figure.querySelector("canvas");
     if (!canvas) {
       canvas = document.createElement("canvas");
-      canvas.width = columns;
-      canvas.height = rows;
+      canvas.width = image.getAttribute("width");
+      canvas.height = image.getAttribute("height");
       figure.insertBefore(canvas, figure.querySelector("svg"));
     }
-    canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(colours(page).flat()), columns, rows), 0, 0);
-    const [outer, inner] = outline(chosen(page, state.budget), columns);
-    const draw = (name, path) => figure.querySelector(name).setAttribute("d", path);
-    draw(".seam", outer);
-    draw(".outer", outer);
-    draw(".inner", inner);
-    draw(".ahead", byId("next").checked && page.ranks ? outline(bought(page), columns)[0] : "");
-    draw(".cursor", state.cursor === null ? "" : outline([state.cursor], columns)[0]);
+    return canvas;
   }
 
   // Three significant digits.
@@ -96,18 +135,20 @@
 
   // The numbers of the token under the pointer or the cursor.
   function describe() {
-    const page = pages[state.page], box = articles[state.page].querySelector(".token"), token = state.cursor;
+    const page = pages[state.page], box = articles[state.page].querySelector(".token"), at = state.cursor;
     box.replaceChildren();
-    if (!page.grid) return;
-    if (token === null) {
+    if (!state.grids.some((grid) => grid.tokens.length)) return;
+    if (at === null) {
       const hint = document.createElement("p");
       hint.className = "note";
       hint.textContent = "Point at a cell, or focus the page and press the arrow keys, to see a token's numbers.";
       box.append(hint);
       return;
     }
-    const columns = page.grid[1], mine = chosen(page, state.budget).includes(token);
-    const lines = [["token", `${token}: row ${Math.floor(token / columns) + 1}, column ${(token % columns) + 1}`]];
+    const grid = state.grids[at.grid], across = grid.columns.length, token = grid.tokens[at.cell];
+    const mine = chosen(page, state.budget).includes(token);
+    const where = `row ${Math.floor(at.cell / across) + 1}, column ${(at.cell % across) + 1}`;
+    const lines = [["token", `${token}: ${where}${state.grids.length > 1 ? ` of the ${grid.name}` : ""}`]];
     for (const layer of Object.keys(drawing.scales)) lines.push([layer, short(page[fields[layer]][token])]);
     if (page.ranks) lines.push(["place", `${page.ranks[token] + 1} of ${total}`]);
     if (page.ranks && !mine) lines.push(["bought at", `ratio ${(Math.ceil((1000 * (page.ranks[token] + 1)) / total) / 1000).toFixed(3)}`]);
@@ -143,8 +184,8 @@
   function tell() {
     if (data.fixed_because) return;
     const gains = pages.map((page, i) => [i, bought(page).length]).filter(([, n]) => n).sort((a, b) => b[1] - a[1]);
-    const several = new Set(pages.map((page) => page.document)).size > 1;
-    const name = (i) => `page ${pages[i].page}` + (several ? ` of ${pages[i].document}` : "");
+    const several = new Set(pages.map((page) => page.label)).size > 1;
+    const name = (i) => `page ${pages[i].page}` + (several ? ` of ${pages[i].label}` : "");
     const most = gains.slice(0, 3).map(([i, n]) => `${n} on ${name(i)}`).join(", ");
     const more = state.ahead - state.budget;
     byId("told").textContent = `${state.budget} of ${total} tokens; the next percent would buy ${more}` +
@@ -164,8 +205,10 @@
   }
 
   function show(index) {
+    for (const grid of state.grids) grid.figure.querySelector("canvas")?.remove();  // as large as the pictures: few at a time
     state.page = index;
     state.cursor = null;
+    state.grids = gridsOn(index);
     articles.forEach((article, i) => { article.hidden = i !== index; });
     for (const link of links) {
       if (link.hash === `#page-${index}`) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
@@ -174,38 +217,39 @@
     describe();
   }
 
-  function moveTo(token) {
-    if (token === state.cursor) return;
-    state.cursor = token;
+  function moveTo(grid, cell) {
+    const cursor = state.cursor;
+    if (cell === null ? cursor === null : cursor && cursor.grid === grid && cursor.cell === cell) return;
+    state.cursor = cell === null ? null : { grid, cell };
     paint();
     describe();
   }
 
-  function listen(article, index) {
-    const figure = article.querySelector("figure.tokens");
-    if (!figure) return;
-    const [rows, columns] = pages[index].grid;
+  function listen(figure, index, at) {
+    const { rows, columns, tokens } = pages[index].grids[at], across = columns.length;
+    if (!tokens.length) return;
+    const holds = (share) => ([start, end]) => share >= start && share < end;
     const under = (event) => {
       const box = figure.getBoundingClientRect();
-      const x = Math.floor((event.clientX - box.left) / box.width * columns);
-      const y = Math.floor((event.clientY - box.top) / box.height * rows);
-      return x >= 0 && x < columns && y >= 0 && y < rows ? y * columns + x : null;
+      const x = columns.findIndex(holds((event.clientX - box.left) / box.width));
+      const y = rows.findIndex(holds((event.clientY - box.top) / box.height));
+      return x >= 0 && y >= 0 ? y * across + x : null;
     };
-    figure.addEventListener("pointermove", (event) => moveTo(under(event)));
-    figure.addEventListener("pointerdown", (event) => moveTo(under(event)));
-    figure.addEventListener("pointerleave", () => { if (document.activeElement !== figure) moveTo(null); });
-    figure.addEventListener("focus", () => { if (state.cursor === null) moveTo(0); });
-    figure.addEventListener("blur", () => moveTo(null));
+    figure.addEventListener("pointermove", (event) => moveTo(at, under(event)));
+    figure.addEventListener("pointerdown", (event) => moveTo(at, under(event)));
+    figure.addEventListener("pointerleave", () => { if (document.activeElement !== figure) moveTo(at, null); });
+    figure.addEventListener("focus", () => { if (state.cursor?.grid !== at) moveTo(at, 0); });
+    figure.addEventListener("blur", () => moveTo(at, null));
     figure.addEventListener("keydown", (event) => {
-      const at = state.cursor ?? 0, x = at % columns;
+      const cell = state.cursor?.grid === at ? state.cursor.cell : 0, x = cell % across;
       const next = {
-        ArrowLeft: x > 0 ? at - 1 : at, ArrowRight: x + 1 < columns ? at + 1 : at,
-        ArrowUp: at >= columns ? at - columns : at, ArrowDown: at + columns < rows * columns ? at + columns : at,
-        Home: at - x, End: at - x + columns - 1,
+        ArrowLeft: x > 0 ? cell - 1 : cell, ArrowRight: x + 1 < across ? cell + 1 : cell,
+        ArrowUp: cell >= across ? cell - across : cell, ArrowDown: cell + across < tokens.length ? cell + across : cell,
+        Home: cell - x, End: cell - x + across - 1,
       }[event.key];
       if (next === undefined) return;
       event.preventDefault();
-      moveTo(next);
+      moveTo(at, next);
     });
   }
 
@@ -231,7 +275,9 @@
   state.layer = form.elements.layer.value || form.querySelector("input:checked").value;
   byId("typed").value = drawing.ratio;
   byId("slider").value = String(Math.round(Number(drawing.ratio) * 1000));
-  articles.forEach(listen);
+  articles.forEach((article, index) => {
+    article.querySelectorAll("figure").forEach((figure, at) => listen(figure, index, at));
+  });
   legend();
   show(state.page);
   if (!data.fixed_because) setRatio(drawing.ratio, false);
