@@ -25,12 +25,19 @@ lint: $(VENV)/.ready-dev
 check: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest tests/figures -s
 
-# Four question sets under every policy: hours with 300 questions each; `make bench EACH=40` is a first look.
+# Four question sets under every policy, then the ablations: most of an hour on two cores with 300 questions each;
+# `make bench EACH=40` is a first look. Times are taken on a few questions, while nothing else runs.
 EACH ?= 300
+WORKERS ?= 2
 bench: $(VENV)/.ready
 	$(BIN)/python -m samples.questions.make --out out/questions --each $(EACH)
 	for set in single named distractors duplicates; do \
-	  $(BIN)/conduit bench out/questions/$$set.jsonl --store out/store --out out/bench/$$set || exit; \
+	  $(BIN)/conduit bench out/questions/$$set.jsonl --store out/store --out out/bench/$$set \
+	    --timed 10 --diagnostics 20 --workers $(WORKERS) || exit; \
+	done
+	for set in single named distractors duplicates; do \
+	  $(BIN)/conduit bench out/questions/$$set.jsonl --store out/store --out out/bench/$$set-ablations \
+	    --preset ablations --ratios 0.05,0.1 --repeats 0 --count-flops 0 --workers $(WORKERS) || exit; \
 	done
 
 # What was broken on purpose, and what survived.

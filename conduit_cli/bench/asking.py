@@ -16,7 +16,7 @@ from conduit_cli.session.options import AskOptions, DocumentRequest
 from conduit_cli.session.pages import PageRef
 from conduit_cli.session.session import Session
 
-__all__ = ["CountedState", "lay_out", "messages", "opened"]
+__all__ = ["CountedState", "bytes_read", "lay_out", "messages", "opened"]
 
 
 class CountedState:
@@ -45,6 +45,11 @@ class CountedState:
         return tensor
 
 
+def bytes_read(prompt: Prompt) -> int:
+    """Bytes that were taken so far from the states of a prompt that `lay_out` made."""
+    return sum(state.nbytes for state in prompt.states if isinstance(state, CountedState))
+
+
 @contextmanager
 def opened(session: Session, question: Question) -> Iterator[Sequence[PageRef]]:
     """The question's pages, ingested where they are missing and pinned meanwhile.
@@ -53,8 +58,8 @@ def opened(session: Session, question: Question) -> Iterator[Sequence[PageRef]]:
         InputError: a document or one of its pages can't be read.
     """
     requests = [DocumentRequest(path, question.pages) for path in question.documents]
-    session.ingest(requests, strict=True)  # a page that is left out would make another question of it
-    with session.conversation(requests, AskOptions(policy="full")) as conversation:
+    # a page that is left out would make another question of it
+    with session.conversation(requests, AskOptions(policy="full"), strict=True) as conversation:
         yield conversation.pages
 
 

@@ -11,10 +11,11 @@ from conduit_cli import policies
 from conduit_cli.bench.asking import lay_out, opened
 from conduit_cli.bench.quality import kl_divergence
 from conduit_cli.bench.question import Question
+from conduit_cli.bench.shared import Common, SharedSteps
 from conduit_cli.bench.stats import spearman
-from conduit_cli.engine.pipeline import serve
+from conduit_cli.engine.pipeline import Served, serve
 from conduit_cli.engine.prompt import Prompt
-from conduit_cli.policies.base import Evidence, Selection, TokenPolicy
+from conduit_cli.policies.base import Evidence, Policy, Selection, TokenPolicy
 from conduit_cli.session.session import Session
 
 __all__ = ["Diagnostics"]
@@ -59,22 +60,21 @@ class Diagnostics:
         over a block, with the drop of KL(full || stale) when only this block is refreshed; a block is a twelfth of
         a page, in reading order.
         """
-        vlm = self.session.model.vlm
         with opened(self.session, question) as pages:
-            prompt = lay_out(self.session, question, pages)
-            full = serve(vlm, prompt, policies.create("full"), 1.0, room=self.room)
-            stale = serve(vlm, prompt, policies.create("reuse"), 0.0, room=self.room)
+            prompt, common = lay_out(self.session, question, pages), Common()
+            full = self._served(prompt, common, policies.create("full"), 1.0)
+            stale = self._served(prompt, common, policies.create("reuse"), 0.0)
             slots = prompt.visual_slots
             new = torch.stack([layer[0][:, slots] for layer in full.cache.values])
             old = torch.stack([layer[0][:, slots] for layer in stale.cache.values])
             norms = new.float().square().sum((1, 3)).sqrt()
             moved = (new - old).float().square().sum((1, 3)).sqrt().mean(0)
-            scores = self._scores(prompt)
+            scores = self._scores(prompt, common)
             start = kl_divergence(full.logits, stale.logits)
             blocks = _blocks(prompt)
             gains = []
             for block in blocks:
-                served = serve(vlm, prompt, _Given(block), 0.0, room=self.room)
+                served = self._served(prompt, common, _Given(block), 0.0)
                 gains.append(start - kl_divergence(full.logits, served.logits))
         pairs = zip(norms.tolist(), full.norms.tolist(), strict=True)
         return {
@@ -88,14 +88,19 @@ class Diagnostics:
             "harmful_blocks": sum(gain < 0 for gain in gains) / len(gains),
         }
 
-    def _scores(self, prompt: Prompt) -> dict[str, Tensor]:
+    def _scores(self, prompt: Prompt, common: Common) -> dict[str, Tensor]:
         """[N_vis] of every score that is compared; their refresh is thrown away."""
         found = {}
         for label, (name, options) in _SCORES.items():
-            served = serve(self.session.model.vlm, prompt, policies.create(name, options), 0.0, room=self.room)
-            assert served.selection.scores is not None
-            found[label] = served.selection.scores
+            selection = self._served(prompt, common, policies.create(name, options), 0.0).selection
+            assert selection.scores is not None
+            found[label] = selection.scores
         return found
+
+    def _served(self, prompt: Prompt, common: Common, policy: Policy, ratio: float) -> Served:
+        """All of these have placement and scoring in common."""
+        vlm = self.session.model.vlm
+        return serve(vlm, prompt, policy, ratio, steps=SharedSteps(vlm, prompt, common, room=self.room))
 
 
 def _blocks(prompt: Prompt) -> list[Tensor]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,11 +13,12 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from conduit_cli import policies
-from conduit_cli.bench.asking import CountedState, lay_out, opened
+from conduit_cli.bench.asking import lay_out, opened
 from conduit_cli.bench.contenders import REFERENCE, Cell
-from conduit_cli.bench.forced import forced_logits
+from conduit_cli.bench.forced import forced_logits, greedy_answer
 from conduit_cli.bench.quality import anls, exact_match, kl_divergence, negative_log_likelihood
 from conduit_cli.bench.question import Question
+from conduit_cli.bench.shared import Common, SharedSteps
 from conduit_cli.engine.decode import decode
 from conduit_cli.engine.pipeline import Served, serve
 from conduit_cli.engine.prompt import Prompt
@@ -42,6 +42,14 @@ class Reference:
     targets: Tensor
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What a cell says: logits [n, vocab] along the reference's answer, and the tokens of its own greedy one."""
+
+    logits: Tensor
+    ids: tuple[int, ...]
+
+
 class Meter:
     """Measures questions over one session.
 
@@ -56,11 +64,12 @@ class Meter:
         self.repeats, self.max_new_tokens = repeats, max_new_tokens
         self._turn = 0
 
-    def question(self, question: Question, *, count: bool = True) -> dict[str, Any]:
+    def question(self, question: Question, *, count: bool = True, timed: bool = True) -> dict[str, Any]:
         """The question's record.
 
         Args:
             count: also count FLOPs operation by operation, which takes longer than the passes of a small model.
+            timed: also take times, over complete serves.
 
         Raises:
             InputError: a page can't be read, or the prompt is too long.
@@ -70,15 +79,16 @@ class Meter:
             prompt = lay_out(self.session, question, pages)
             check_length(vlm, len(prompt) + self.max_new_tokens, len(pages))
             check_memory(vlm, len(prompt) + self.max_new_tokens)
-            reference, _ = self._reference(prompt)
+            common = Common(count)
+            reference = self._reference(prompt, common)
             runs, chosen = {}, {}
             for cell in self.cells:
-                run, served = self._quality(question, pages, prompt, cell, reference, count)
-                runs[cell.key], chosen[cell.key] = run, served.selection.chosen
-            times = self._times(question, pages)
-            vision = [self._vision(ref) for ref in pages] if count or self.repeats else []
-        for key, timed in times.items():
-            runs[key]["times"] = timed
+                run, served = self._quality(question, pages, prompt, cell, reference, common)
+                runs[cell.key], chosen[cell.key] = run, frozenset(served.selection.chosen.tolist())
+            times = self._times(question, pages, self.repeats if timed else 0)
+            vision = [self._vision(ref) for ref in pages] if count or (timed and self.repeats) else []
+        for key, repeats in times.items():
+            runs[key]["times"] = repeats
         return {
             "question": question.name,
             "kind": question.kind,
@@ -93,21 +103,36 @@ class Meter:
             "overlap": self._overlaps(chosen),
         }
 
-    def _reference(self, prompt: Prompt) -> tuple[Reference, Served]:
+    def _reference(self, prompt: Prompt, common: Common) -> Reference:
         """Full prefill's logits and greedy answer."""
         vlm = self.session.model.vlm
-        served = serve(vlm, prompt, policies.create(REFERENCE), 1.0, room=self.max_new_tokens)
-        ids = tuple(self._decoded(prompt, served))
+        steps = SharedSteps(vlm, prompt, common, room=self.max_new_tokens)
+        served = serve(vlm, prompt, policies.create(REFERENCE), 1.0, steps=steps)
+        ids = tuple(decode(vlm, prompt, served.cache, served.logits, max_new_tokens=self.max_new_tokens))
+        told = forced_logits(vlm, prompt, served, ids)
         targets = list(ids)
         if len(ids) < self.max_new_tokens:  # it stopped by itself: with the likeliest of the stop tokens
-            last = forced_logits(vlm, prompt, served, ids)[-1]
-            targets.append(max(vlm.stop_ids, key=lambda token: float(last[token])))
-        told = torch.tensor(targets, device=served.logits.device)
-        return Reference(served.logits, vlm.decode_text(ids), ids, told), served
+            targets.append(max(vlm.stop_ids, key=lambda token: float(told[-1][token])))
+        reference = Reference(served.logits, vlm.decode_text(ids), ids, torch.tensor(targets, device=told.device))
+        common.answers[steps.path] = Answered(told[: len(targets)], ids)
+        return reference
 
-    def _decoded(self, prompt: Prompt, served: Served) -> list[int]:
-        vlm = self.session.model.vlm
-        return list(decode(vlm, prompt, served.cache, served.logits, max_new_tokens=self.max_new_tokens))
+    def _answer(self, prompt: Prompt, reference: Reference, steps: SharedSteps, served: Served) -> Answered:
+        """Logits along the reference's answer, and the cell's own; whatever has the same K/V has the same."""
+        known: dict[Any, Answered] = steps.common.answers
+        if steps.path not in known:
+            vlm = self.session.model.vlm
+            logits = forced_logits(vlm, prompt, served, reference.ids)[: len(reference.targets)]
+            agrees = (logits.argmax(-1) == reference.targets).tolist()
+            ids = reference.ids
+            if not all(agrees):  # up to there greedy decoding gives the very same tokens
+                same = agrees.index(False)
+                guesses = [answered.ids for answered in known.values()]
+                ids = tuple(
+                    greedy_answer(vlm, prompt, served.cache, ids[:same], logits[same], guesses, self.max_new_tokens)
+                )
+            known[steps.path] = Answered(logits, ids)
+        return known[steps.path]
 
     def _quality(
         self,
@@ -116,41 +141,36 @@ class Meter:
         prompt: Prompt,
         cell: Cell,
         reference: Reference,
-        count: bool,
+        common: Common,
     ) -> tuple[dict[str, Any], Served]:
         """Scores, fidelity, FLOPs, bytes and allocation of one cell."""
         vlm = self.session.model.vlm
-        before = _bytes_read(prompt)
         policy = policies.create(cell.contender.name, cell.contender.options)
-        counter = FlopCounterMode(display=False)
-        with counter if count else nullcontext():
-            served = serve(vlm, prompt, policy, cell.ratio, room=self.max_new_tokens)
-        read = _bytes_read(prompt) - before
-        logits = forced_logits(vlm, prompt, served, reference.ids)[: len(reference.targets)]
-        agrees = logits.argmax(-1) == reference.targets
-        # where every step agrees, greedy decoding would give the very same answer
-        answer = reference.answer if bool(agrees.all()) else vlm.decode_text(self._decoded(prompt, served))
+        steps = SharedSteps(vlm, prompt, common, room=self.max_new_tokens)
+        served = serve(vlm, prompt, policy, cell.ratio, steps=steps)
+        answered = self._answer(prompt, reference, steps, served)
+        answer = vlm.decode_text(answered.ids)
         run = {
             "answer": answer,
             "em": exact_match(answer, question.answers) if question.answers else None,
             "anls": anls(answer, question.answers) if question.answers else None,
             "kl": kl_divergence(reference.logits, served.logits),
-            "nll": negative_log_likelihood(logits, reference.targets),
+            "nll": negative_log_likelihood(answered.logits, reference.targets),
             "top1": float(served.logits.argmax() == reference.logits.argmax()),
             "same": float(answer == reference.answer),
-            "flops": counter.get_total_flops() if count else None,
+            "flops": steps.counted if common.count else None,
             "analytic_flops": served.flops,
             "full_flops": served.full_flops,
-            "bytes": read,
+            "bytes": steps.nbytes,
             "refreshed": sum(served.rows_per_layer) / len(served.rows_per_layer),
             "on_answer": _on_answer(question, pages, prompt, served),
         }
         return run, served
 
-    def _times(self, question: Question, pages: Sequence[PageRef]) -> dict[str, list[dict[str, float]]]:
+    def _times(self, question: Question, pages: Sequence[PageRef], repeats: int) -> dict[str, list[dict[str, float]]]:
         """Seconds per stage of each repeat; the cell that goes first rotates, so that none is always warm."""
         times: dict[str, list[dict[str, float]]] = {cell.key: [] for cell in self.cells}
-        for _ in range(self.repeats):
+        for _ in range(repeats):
             shift = self._turn % len(self.cells)
             self._turn += 1
             for cell in self.cells[shift:] + self.cells[:shift]:
@@ -177,17 +197,13 @@ class Meter:
             vlm.encode_image(image)
         return counter.get_total_flops(), seconds
 
-    def _overlaps(self, chosen: dict[str, Tensor]) -> dict[str, float]:
+    def _overlaps(self, chosen: dict[str, frozenset[int]]) -> dict[str, float]:
         """Intersection over union of what two cells of one ratio refreshed, as `a@r|b@r`."""
         found = {}
         for a, b in combinations(self.cells, 2):
             if a.ratio == b.ratio and 0 < a.ratio < 1:
-                found[f"{a.key}|{b.key}"] = overlap_of(chosen[a.key].tolist(), chosen[b.key].tolist())
+                found[f"{a.key}|{b.key}"] = overlap_of(chosen[a.key], chosen[b.key])
         return found
-
-
-def _bytes_read(prompt: Prompt) -> int:
-    return sum(state.nbytes for state in prompt.states if isinstance(state, CountedState))
 
 
 def _on_answer(question: Question, pages: Sequence[PageRef], prompt: Prompt, served: Served) -> float | None:

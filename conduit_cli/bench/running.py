@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from conduit_cli import policies
-from conduit_cli.bench.contenders import Cell, Contender, cells
-from conduit_cli.bench.diagnose import Diagnostics
 from conduit_cli.bench.journal import Journal
-from conduit_cli.bench.measure import Meter
+from conduit_cli.bench.plan import Asker, Plan, Task
 from conduit_cli.bench.question import Question
 from conduit_cli.bench.summary import summarise
-from conduit_cli.errors import InputError, UsageError
+from conduit_cli.bench.workers import Opener, shared_out
+from conduit_cli.errors import InputError
 from conduit_cli.session.session import Session
 
 __all__ = ["Plan", "run", "sample"]
 
 Progress = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is run.
-
-    Attributes:
-        contenders, ratios: every policy at every ratio; those without a budget once.
-        repeats: timed runs of each; 0 leaves times out.
-        seed: of the sample of questions, the resampling and the sign flips.
-        counted: on how many questions FLOPs are counted operation by operation; by formula they are known on all.
-        diagnostics: of how many questions the value norms and true refresh gains are looked at as well.
-    """
-
-    contenders: Sequence[Contender]
-    ratios: Sequence[float]
-    repeats: int = 3
-    max_new_tokens: int = 32
-    seed: int = 0
-    counted: int = 20
-    diagnostics: int = 0
-    cells: list[Cell] = field(init=False)
-
-    def __post_init__(self) -> None:
-        for contender in self.contenders:
-            policies.create(contender.name, contender.options)  # refuse its options before any work
-        object.__setattr__(self, "cells", cells(self.contenders, self.ratios))
 
 
 def sample(questions: Sequence[Question], limit: int | None, seed: int) -> list[Question]:
@@ -67,31 +38,31 @@ def run(
     *,
     fresh: bool = False,
     on_progress: Progress = lambda _done, _total, _note: None,
+    workers: int = 1,
+    opener: Opener | None = None,
 ) -> dict[str, Any]:
     """Measure what is missing in `folder` and summarise all of `questions`.
 
     A question that can't be asked is recorded with the reason and left out of every figure.
 
+    Args:
+        on_progress: told how many of how many questions are finished, and the name of one under way; none at the end.
+        workers: processes that share the questions of which no times are taken.
+        opener: how each of them gets its session; without it there is only this one.
+
     Raises:
         UsageError: the folder holds a run with other settings.
         InputError: the folder can't be used, or no question could be asked.
     """
-    meter = Meter(session, plan.cells, repeats=plan.repeats, max_new_tokens=plan.max_new_tokens)
-    diagnostics = Diagnostics(session, room=plan.max_new_tokens)
-    examined = {question.name for question in questions[: plan.diagnostics]}
     with Journal(folder, _settings(session, plan), fresh=fresh) as journal:
-        for done, question in enumerate(questions):
-            identity = _digest(question)
-            if _is_complete(journal.records.get(question.name), identity, examine=question.name in examined):
+        missing = [task for task in plan.tasks(questions) if not _is_complete(journal, task)]
+        done = len(questions) - len(missing)
+        for task, record in _measured(session, plan, missing, workers, opener):
+            if record is None:
+                on_progress(done, len(questions), task.question.name)
                 continue
-            on_progress(done, len(questions), question.name)
-            try:
-                record = meter.question(question, count=done < plan.counted)
-                if question.name in examined:
-                    record["diagnostics"] = diagnostics.question(question)
-            except (InputError, UsageError) as error:  # pages that the document does not have
-                record = {"question": question.name, "kind": question.kind, "error": error.message}
-            journal.add({**record, "digest": identity})
+            journal.add({**record, "digest": _digest(task.question)})
+            done += 1
         on_progress(len(questions), len(questions), "")
         records = [journal.records[question.name] for question in questions]
     good = [record for record in records if "error" not in record]
@@ -103,15 +74,35 @@ def run(
         "settings": _settings(session, plan),
         "questions": len(good),
         "failed": failed,
+        "left_out": dict(plan.left_out),
         **summarise(good, plan.cells, seed=plan.seed),
     }
 
 
-def _is_complete(record: dict[str, Any] | None, identity: str, *, examine: bool) -> bool:
-    """Whether a record is of this very question, with all that is asked for; a failed one is tried again."""
-    if record is None or record["digest"] != identity or "error" in record:
-        return False
-    return "diagnostics" in record or not examine
+def _measured(
+    session: Session, plan: Plan, tasks: Sequence[Task], workers: int, opener: Opener | None
+) -> Iterator[tuple[Task, dict[str, Any] | None]]:
+    """Each task, first with nothing when it begins, then with its record.
+
+    Questions of which times are taken come first and here, while nothing else runs.
+    """
+    together = [task for task in tasks if not task.timed] if workers > 1 and opener is not None else []
+    asker = Asker(session, plan)
+    for task in tasks:
+        if task not in together:
+            yield task, None
+            yield task, asker.record(task)
+    if together and opener is not None:
+        yield together[0], None
+        for task, record in shared_out(together, plan, opener, workers):
+            yield task, record
+            yield task, None
+
+
+def _is_complete(journal: Journal, task: Task) -> bool:
+    """Whether there is a record of this very question, with all that is asked for."""
+    record = journal.records.get(task.question.name)
+    return record is not None and record["digest"] == _digest(task.question) and task.is_met_by(record)
 
 
 def _settings(session: Session, plan: Plan) -> dict[str, Any]:

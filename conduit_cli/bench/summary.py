@@ -26,13 +26,12 @@ def summarise(records: Sequence[Record], cells: Sequence[Cell], *, seed: int = 0
         `cells`: one entry per policy and ratio; `kinds`: exact match and KL per kind of question; `tests`: two-sided
         p between policies of one ratio; `overlap`: mean intersection over union; `diagnostics`, where there are any.
     """
-    clusters = Clusters([record["cluster"] for record in records], seed=seed)
-    table = _Table(records, clusters)
+    table = _Table(records, seed)
     kinds = sorted({kind for record in records for kind in record["kind"].split("; ")})
     results: dict[str, Any] = {
         "cells": [table.cell(cell) for cell in cells],
         "kinds": {kind: _of_kind(records, kind, cells) for kind in kinds if kind},
-        "tests": [table.test(a, b, seed) for a, b in _pairs(cells)],
+        "tests": [table.test(a, b) for a, b in _pairs(cells)],
         "overlap": _overlap(records),
     }
     if any("diagnostics" in record for record in records):
@@ -43,8 +42,9 @@ def summarise(records: Sequence[Record], cells: Sequence[Cell], *, seed: int = 0
 class _Table:
     """The records, column by column."""
 
-    def __init__(self, records: Sequence[Record], clusters: Clusters) -> None:
-        self.records, self.clusters = records, clusters
+    def __init__(self, records: Sequence[Record], seed: int) -> None:
+        self.records, self.seed = records, seed
+        self.clusters = Clusters([record["cluster"] for record in records], seed=seed)
         reference = next(key for key in records[0]["runs"] if key.startswith(f"{REFERENCE}@"))
         self.reference = [record["runs"][reference] for record in records]
 
@@ -90,25 +90,28 @@ class _Table:
         }
 
     def _times(self, runs: list[Record]) -> Record:
-        """Medians over repeats, then over questions; ratios are taken per question."""
-        if not runs[0]["times"]:
+        """Medians over repeats, then over those questions that were timed; ratios are taken per question."""
+        trio = [one for one in zip(runs, self.reference, self.records, strict=True) if one[0]["times"]]
+        if not trio:
             return {}
-        ttft = [median(t["ttft"] for t in run["times"]) for run in runs]
-        full = [median(t["ttft"] for t in run["times"]) for run in self.reference]
-        vision = [record["vision"]["seconds"] for record in self.records]
+        ttft = [median(t["ttft"] for t in run["times"]) for run, _, _ in trio]
+        full = [median(t["ttft"] for t in run["times"]) for _, run, _ in trio]
+        vision = [record["vision"]["seconds"] for _, _, record in trio]
         stages = {
-            stage: median(median(t.get(stage, 0.0) for t in run["times"]) for run in runs) for stage in STAGES
+            stage: median(median(t.get(stage, 0.0) for t in run["times"]) for run, _, _ in trio) for stage in STAGES
         }
         relative = [a / b for a, b in zip(ttft, full, strict=True)]
+        clusters = Clusters([record["cluster"] for _, _, record in trio], seed=self.seed)
         return {
+            "timed": len(trio),
             "ttft_s": median(ttft),
             "ttft_ratio": median(relative),
-            "ttft_ratio_interval": _known(self.clusters.median_interval(relative)),
+            "ttft_ratio_interval": _known(clusters.median_interval(relative)),
             "ttft_ratio_with_vision": median(a / (b + v) for a, b, v in zip(ttft, full, vision, strict=True)),
             "stages_s": stages,
         }
 
-    def test(self, a: Cell, b: Cell, seed: int) -> Record:
+    def test(self, a: Cell, b: Cell) -> Record:
         """Difference of means (first less second) and its p, per score."""
         first, second = self.runs(a), self.runs(b)
         row: Record = {"first": a.contender.label, "second": b.contender.label, "ratio": a.ratio}
@@ -116,7 +119,7 @@ class _Table:
             x, y = _column(first, name), _column(second, name)
             if not all(math.isnan(v) for v in x):
                 difference = _mean([p - q for p, q in zip(x, y, strict=True)])
-                row[name] = {"difference": difference, "p": sign_flip_test(x, y, self.clusters, seed=seed)}
+                row[name] = {"difference": difference, "p": sign_flip_test(x, y, self.clusters, seed=self.seed)}
         return row
 
 

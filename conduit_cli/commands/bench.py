@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +16,10 @@ from conduit_cli.commands import _options as o
 from conduit_cli.commands._setup import Setup
 from conduit_cli.console.measuring import MeasuringListener
 from conduit_cli.console.output import Output
-from conduit_cli.errors import InputError, UsageError
+from conduit_cli.errors import InputError, ModelError, UsageError
+
+if TYPE_CHECKING:
+    from conduit_cli.session import Session
 
 __all__ = ["bench"]
 
@@ -49,6 +54,10 @@ def bench(
     count_flops: Annotated[
         int, typer.Option("--count-flops", min=0, help="Count FLOPs on so many questions; by formula on the rest.")
     ] = 20,
+    timed: Annotated[int, typer.Option("--timed", min=0, help="Take times on so many questions.")] = 20,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Processes that share the questions without times.")
+    ] = 1,
     diagnostics: Annotated[
         int, typer.Option("--diagnostics", min=0, help="Look at norms and true gains on so many questions.")
     ] = 0,
@@ -81,26 +90,44 @@ def bench(
         raise UsageError(f"there is no preset {preset!r}", f"choose one of: {', '.join(PRESETS)}")
     if max_new_tokens < 1:
         raise UsageError(f"max-new-tokens is {max_new_tokens}, but must be at least 1")
-    if not policy and preset is None:
-        policy = [",".join(policies.names())]
-    named = parse_policies(policy) if policy else []
+    every = not policy and preset is None
+    typed = [",".join(policies.names())] if every else policy
+    named = parse_policies(typed) if typed else []
     wanted = parse_ratios(ratios)
     asked = read_set(questions, layout, documents)
 
-    from conduit_cli.bench.running import Plan, run, sample
+    from conduit_cli.bench.plan import Plan, fitting
+    from conduit_cli.bench.running import run, sample
 
     drawn = sample(asked, limit, seed)
     check_documents(drawn)
     output = Output(as_json=as_json, quiet=quiet)
     listener = MeasuringListener(output)
     folder = out or Path(f"bench-{questions.stem}")
-    plan = Plan(named, wanted, repeats, max_new_tokens, seed, count_flops, diagnostics)  # refuses what makes no sense
+    # it refuses what makes no sense
+    plan = Plan(named, wanted, repeats, max_new_tokens, seed, count_flops, timed, diagnostics)
     with setup.session(output, listener) as session:
         if preset is not None:
             layers = session.model.vlm.decoder.geometry.layers
             more = [text.format(last=layers - 1, middle=layers // 2, third=layers // 3) for text in PRESETS[preset]]
             plan = replace(plan, contenders=[*named, *parse_policies(more)])
-        results = run(session, drawn, plan, folder, fresh=not resume, on_progress=listener.question)
+        kept, left_out = fitting(session.model.vlm, plan.contenders)
+        if left_out:
+            label, why = next(iter(left_out.items()))
+            if not every:
+                raise ModelError(why, f"leave {label} out of --policies")
+            output.note(f"left out: {', '.join(left_out)}; {why}")
+            plan = replace(plan, contenders=kept, left_out=left_out)
+        results = run(
+            session,
+            drawn,
+            plan,
+            folder,
+            fresh=not resume,
+            on_progress=listener.question,
+            workers=workers,
+            opener=partial(_of_worker, setup),
+        )
     _save(results, folder)
     if as_json:
         output.data(results)
@@ -113,6 +140,14 @@ def bench(
             f"{len(results['failed'])} of {len(drawn)} questions could not be asked; "
             f"the first, {first['question']}: {first['error']}"
         )
+
+
+@contextmanager
+def _of_worker(setup: Setup) -> Iterator[Session]:
+    """The session of a process that says nothing."""
+    output = Output(quiet=True)
+    with setup.session(output, MeasuringListener(output)) as session:
+        yield session
 
 
 def _save(results: Mapping[str, Any], folder: Path) -> None:

@@ -7,7 +7,7 @@ ready 4-D mask is used as it is, attention is looked up by name in `AttentionInt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +47,7 @@ class PromptCache(Cache):  # type: ignore[misc]
         values: per layer [1, H_kv, capacity, d].
         length: slots in use: the prompt's tokens, then one more for each decoded one.
         slots: [R] where the rows of the forward that is under way are written.
+        written_before: the layer that is under way has its rows' K/V already: `update` writes nothing.
         comparing: whether `update` keeps what it overwrites.
         overwritten: of the layer that was written last, while `comparing`.
     """
@@ -67,6 +68,7 @@ class PromptCache(Cache):  # type: ignore[misc]
         self.capacity = capacity
         self.length = 0
         self.slots: Tensor | None = None
+        self.written_before = False
         self.comparing = False
         self.overwritten: Overwritten | None = None
         self._written = [0] * layers
@@ -80,6 +82,15 @@ class PromptCache(Cache):  # type: ignore[misc]
         finally:
             self.slots = self.overwritten = None
 
+    def copy(self) -> PromptCache:
+        """A cache of its own with the same K/V and the same room."""
+        layers, (_, kv_heads, _, head_dim), first = len(self.keys), self.keys[0].shape, self.keys[0]
+        other = PromptCache(layers, kv_heads, head_dim, self.capacity, first.dtype, first.device)
+        for mine, its in zip(self.keys + self.values, other.keys + other.values, strict=True):
+            its.copy_(mine)
+        other.length, other._written = self.length, list(self._written)
+        return other
+
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
@@ -87,12 +98,13 @@ class PromptCache(Cache):  # type: ignore[misc]
         if self.slots is None:
             raise RuntimeError("a forward ran over a PromptCache without naming its slots")
         keys, values = self.keys[layer_idx], self.values[layer_idx]
-        if self.comparing:
-            stale = keys[0][:, self.slots], values[0][:, self.slots]
-            self.overwritten = Overwritten(key_states[0], value_states[0], *stale)
-        keys.index_copy_(2, self.slots, key_states)
-        values.index_copy_(2, self.slots, value_states)
-        self._written[layer_idx] += key_states.shape[2]
+        if not self.written_before:
+            if self.comparing:
+                stale = keys[0][:, self.slots], values[0][:, self.slots]
+                self.overwritten = Overwritten(key_states[0], value_states[0], *stale)
+            keys.index_copy_(2, self.slots, key_states)
+            values.index_copy_(2, self.slots, value_states)
+            self._written[layer_idx] += key_states.shape[2]
         return keys[:, :, : self.length], values[:, :, : self.length]
 
     @property
@@ -113,13 +125,17 @@ class Recorder:
         span: row indices [Q] (within the forward's rows) of the query span; None means every row.
         attention: per layer, A_l [N] float32: softmax over all keys j <= q, averaged over the span
             and over the H query heads (METHOD.md section 4).
+        layers: those that are recorded; None means all.
     """
 
     span: Tensor | None
     attention: dict[int, Tensor]
+    layers: Container[int] | None = None
 
     def see(self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
         """Add one layer: query [1, H, R, d], key [1, H_kv, N, d], mask [1, 1, R, N] bool or None."""
+        if self.layers is not None and layer not in self.layers:
+            return
         heads, kv_heads = query.shape[1], key.shape[1]
         group = heads // kv_heads
         span = torch.arange(query.shape[2], device=query.device) if self.span is None else self.span
@@ -136,6 +152,11 @@ class Recorder:
 
 
 _recorder: Recorder | None = None
+_leaving = False
+
+
+class _Left(Exception):
+    """A layer was left at its attention, once its rows' K/V were written."""
 
 
 def _attention(
@@ -151,9 +172,9 @@ def _attention(
     if _recorder is not None:
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         _recorder.see(int(module.layer_idx), query, key, attention_mask, scale)  # type: ignore[arg-type]
-    out: tuple[Tensor, Tensor | None] = _SDPA(
-        module, query, key, value, attention_mask, scaling=scaling, **kwargs
-    )
+    if _leaving:
+        raise _Left
+    out: tuple[Tensor, Tensor | None] = _SDPA(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
     return out
 
 
@@ -239,14 +260,7 @@ def _narrowing(text_model: nn.Module, cache: PromptCache, narrow: Narrow) -> Ite
                 kept = going_on if kept is None else kept[going_on]
                 assert cache.slots is not None
                 cache.slots = cache.slots[going_on]
-            if kept is None:
-                return None
-            rows = dict(kwargs)
-            rows["position_embeddings"] = tuple(t.index_select(-2, kept) for t in kwargs["position_embeddings"])
-            for name, axis in (("attention_mask", -2), ("position_ids", -1)):
-                if kwargs.get(name) is not None:
-                    rows[name] = kwargs[name].index_select(axis, kept)
-            return (hidden, *args[1:]), rows
+            return None if kept is None else ((hidden, *args[1:]), _taking(kept, kwargs))
 
         return hook
 
@@ -263,6 +277,48 @@ def _narrowing(text_model: nn.Module, cache: PromptCache, narrow: Narrow) -> Ite
             handle.remove()
 
 
+def _taking(rows: Tensor, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a layer is handed besides hidden states, for these of its rows [R]."""
+    taken = dict(kwargs)
+    taken["position_embeddings"] = tuple(t.index_select(-2, rows) for t in kwargs["position_embeddings"])
+    for name, axis in (("attention_mask", -2), ("position_ids", -1)):
+        if kwargs.get(name) is not None:
+            taken[name] = kwargs[name].index_select(axis, rows)
+    return taken
+
+
+@contextmanager
+def _last_row_only(text_model: nn.Module, cache: PromptCache) -> Iterator[None]:
+    """Take only the last row through the last layer; of the other rows nothing is wanted there but keys and values.
+
+    All rows enter the layer and leave it at the attention, when their K/V are written and the recorder has seen
+    their queries. Then the last row alone goes through it.
+    """
+
+    def before(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        global _leaving, _recorder
+        hidden = args[0]
+        if hidden.shape[1] == 1:
+            return None
+        _leaving = True
+        try:
+            layer.forward(*args, **kwargs)
+        except _Left:
+            pass
+        finally:
+            _leaving = False
+        _recorder, cache.written_before = None, True
+        last = torch.tensor([hidden.shape[1] - 1], device=hidden.device)
+        return (hidden[:, -1:], *args[1:]), _taking(last, kwargs)
+
+    handle = text_model.layers[-1].register_forward_pre_hook(before, with_kwargs=True)  # type: ignore[index,union-attr]
+    try:
+        yield
+    finally:
+        cache.written_before = False
+        handle.remove()
+
+
 def run_rows(
     text_model: nn.Module,
     embeds: Tensor,
@@ -274,6 +330,7 @@ def run_rows(
     recorder: Recorder | None = None,
     extras: Mapping[str, Any] | None = None,
     narrow: Narrow | None = None,
+    last_row_only: bool = False,
 ) -> Tensor:
     """Run some rows of a prompt through the stock decoder.
 
@@ -287,9 +344,10 @@ def run_rows(
         recorder: sees post-rotary queries of every layer, if given.
         extras: family keywords of the text model (Qwen3-VL's deepstack features).
         narrow: asked before every layer but the first which rows go on, if given.
+        last_row_only: nothing is wanted of the other rows but their K/V, which spares them most of the last layer.
 
     Returns:
-        Hidden states after the final norm, [R, hidden]; of the rows that reached the last layer.
+        Hidden states after the final norm, [R, hidden]; of the rows that reached the last layer, or of the last one.
     """
     global _recorder
     position_ids = positions[:, None] if positions.shape[0] > 1 else positions
@@ -298,6 +356,8 @@ def run_rows(
         stack.enter_context(cache.writing(slots))
         if narrow is not None:
             stack.enter_context(_narrowing(text_model, cache, narrow))
+        if last_row_only:  # after the other, so that its hook is given the rows that are left
+            stack.enter_context(_last_row_only(text_model, cache))
         _recorder = recorder
         try:
             output = text_model(

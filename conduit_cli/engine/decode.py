@@ -48,9 +48,7 @@ def append(
     return decoder.logits(hidden)
 
 
-def decode_step(
-    model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, token: int, step: int
-) -> Tensor:
+def decode_step(model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, token: int, step: int) -> Tensor:
     """Append answer token number `step` (from 0) to the cache; logits [vocab] of the one after it."""
     return append(model, prompt, cache, [token], step)[0]
 

@@ -11,30 +11,22 @@ from conduit_cli.engine.backend import PromptCache, Recorder
 from conduit_cli.engine.passes import forward_rows
 from conduit_cli.engine.prompt import Prompt
 from conduit_cli.engine.vlm import VisionLanguageModel
-from conduit_cli.errors import ModelError
 from conduit_cli.policies.base import LayerPolicy, LayerView, Selection, top_k
 
 __all__ = ["refresh_by_layer"]
 
 
 def refresh_by_layer(
-    model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, policy: LayerPolicy, ratio: float
+    model: VisionLanguageModel, prompt: Prompt, cache: PromptCache, policy: LayerPolicy, schedule: Sequence[int]
 ) -> tuple[Tensor, Selection]:
     """Recompute all text and a shrinking set of visual tokens over a placed cache.
 
-    Returns:
-        hidden [R, hidden] of the rows that reached the last layer, the prompt's last row among them, and what
-        was recomputed how deep.
+    Args:
+        schedule: how many visual tokens are recomputed in each layer.
 
-    Raises:
-        ModelError: the family adds features to visual rows between layers, so that none may be dropped.
+    Returns:
+        hidden [1, hidden] of the prompt's last row, and what was recomputed how deep.
     """
-    if model.extras(prompt.visual_slots, prompt.image_of, prompt.states):
-        raise ModelError(
-            f"the policy {policy.name} drops rows between layers, which this model's image features don't allow",
-            "choose another: --policy conduit",
-        )
-    schedule = policy.schedule(ratio, len(prompt.visual_slots), model.decoder.geometry.layers)
     narrowing = _Narrowing(prompt, cache, policy, schedule)
     cache.comparing = True
     try:
@@ -50,7 +42,8 @@ class _Narrowing:
 
     def __init__(self, prompt: Prompt, cache: PromptCache, policy: LayerPolicy, schedule: Sequence[int]) -> None:
         self.prompt, self.cache, self.policy, self.schedule = prompt, cache, policy, schedule
-        self.recorder = Recorder(span=None, attention={}) if policy.needs_attention else None
+        shrinking = [layer for layer in range(len(schedule) - 1) if schedule[layer + 1] < schedule[layer]]
+        self.recorder = Recorder(None, {}, shrinking) if policy.needs_attention else None
         self.active = torch.arange(schedule[0], device=prompt.ids.device)
         self.depth = torch.zeros_like(prompt.page_of)
         self.depth[self.active] += 1

@@ -21,11 +21,11 @@ def forward_rows(
     recorder: backend.Recorder | None = None,
     narrow: backend.Narrow | None = None,
 ) -> Tensor:
-    """Recompute the prompt's tokens at slots `rows` [R] (ascending); hidden states [R, hidden].
+    """Recompute the prompt's tokens at slots `rows` [R] (ascending); the last row's hidden state [1, hidden].
 
     Text rows start from their token embeddings, visual rows from their stored vision embeddings, so
     the vision tower never runs again. New K/V overwrite the prompt's copy, never the store. With
-    `narrow`, fewer rows may come out than went in.
+    `narrow`, rows may be dropped on the way, never the last.
     """
     decoder = model.decoder
     owner = prompt.image_of[rows]
@@ -45,6 +45,7 @@ def forward_rows(
         recorder=recorder,
         extras=model.extras(rows, prompt.image_of, prompt.states),
         narrow=narrow,
+        last_row_only=True,
     )
 
 
@@ -57,7 +58,7 @@ def score(
         span: of the query span only so many last tokens are asked; None means all.
 
     Returns:
-        hidden [N_text, hidden] of the text rows and attention A [L, N_vis] (METHOD.md section 4).
+        hidden [1, hidden] of the prompt's last row and attention A [L, N_vis] (METHOD.md section 4).
     """
     rows = prompt.text_slots
     asked = prompt.query_span if span is None else prompt.query_span[-span:]

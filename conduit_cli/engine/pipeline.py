@@ -5,24 +5,21 @@ Loading pages comes before (their states are in the prompt), decoding after (`de
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from conduit_cli.engine.backend import PromptCache
-from conduit_cli.engine.flops import full_prefill_flops, pass_flops
-from conduit_cli.engine.layerwise import refresh_by_layer
-from conduit_cli.engine.passes import forward_rows, score, value_norms
-from conduit_cli.engine.place import place
+from conduit_cli.engine.flops import full_prefill_flops
 from conduit_cli.engine.prompt import Prompt
+from conduit_cli.engine.steps import Steps
 from conduit_cli.engine.vlm import VisionLanguageModel
+from conduit_cli.errors import ModelError
 from conduit_cli.policies.base import Evidence, LayerPolicy, Policy, Selection, TokenPolicy
 
-__all__ = ["Served", "serve"]
+__all__ = ["Served", "check_policy", "serve"]
 
 
 @dataclass
@@ -56,6 +53,19 @@ class Served:
         return sum(self.rows_per_layer) // len(self.rows_per_layer)
 
 
+def check_policy(model: VisionLanguageModel, policy: Policy) -> None:
+    """Refuse a policy that drops rows between layers where the family adds features to visual rows there.
+
+    Raises:
+        ModelError: it does.
+    """
+    if isinstance(policy, LayerPolicy) and model.extra_width:
+        raise ModelError(
+            f"the policy {policy.name} drops rows between layers, which this model's image features don't allow",
+            "choose another: --policy conduit",
+        )
+
+
 def serve(
     model: VisionLanguageModel,
     prompt: Prompt,
@@ -64,6 +74,7 @@ def serve(
     *,
     room: int = 0,
     on_phase: Callable[[str], None] = lambda _name: None,
+    steps: Steps | None = None,
 ) -> Served:
     """Answer-ready state of a prompt under a policy.
 
@@ -71,121 +82,89 @@ def serve(
         ratio: refresh ratio r in 0..1; the policy turns it into a budget.
         room: slots to reserve for decoding.
         on_phase: told the name of each stage as it begins.
+        steps: what takes the steps, over this model and prompt; by default they are all really taken. `room` and
+            `on_phase` are its own.
+
+    Raises:
+        ModelError: the model can't be served under this policy.
     """
-    run = _Run(model, prompt, policy, on_phase)
-    return run.serve(ratio, room)
+    check_policy(model, policy)
+    steps = steps or Steps(model, prompt, room=room, on_phase=on_phase)
+    norms = steps.norms()
+    attention: Tensor | None = None
+    if isinstance(policy, LayerPolicy):
+        hidden, selection, rows = _by_layer(steps, policy, ratio)
+    else:
+        assert isinstance(policy, TokenPolicy)
+        hidden, selection, attention, rows = _by_token(steps, policy, ratio, norms)
+    logits = steps.first_token(hidden)
+    return Served(
+        logits=logits,
+        cache=steps.cache,
+        selection=selection,
+        attention=attention,
+        norms=norms,
+        rows_per_layer=rows,
+        flops=steps.flops,
+        full_flops=full_prefill_flops(model.decoder, len(prompt)),
+        timings=steps.timings,
+    )
 
 
-class _Run:
-    """The state of one `serve`: timings and FLOPs accumulate while stages go by."""
-
-    def __init__(
-        self, model: VisionLanguageModel, prompt: Prompt, policy: Policy, on_phase: Callable[[str], None]
-    ) -> None:
-        self.model, self.prompt, self.policy, self.on_phase = model, prompt, policy, on_phase
-        self.timings: dict[str, float] = {}
-        self.flops = 0
-
-    def serve(self, ratio: float, room: int) -> Served:
-        model, prompt, policy = self.model, self.prompt, self.policy
-        cache = model.decoder.new_cache(len(prompt) + room)
-        cache.length = len(prompt)
-        norms = value_norms(prompt)
-        attention: Tensor | None = None
-        if isinstance(policy, LayerPolicy):
-            hidden, selection, rows = self.by_layer(policy, ratio, cache)
-        else:
-            assert isinstance(policy, TokenPolicy)
-            hidden, selection, attention, rows = self.by_token(policy, ratio, cache, norms)
-        with self.stage("first_token"):
-            logits = model.decoder.logits(hidden[-1:])[0]
-        return Served(
-            logits=logits,
-            cache=cache,
-            selection=selection,
-            attention=attention,
-            norms=norms,
-            rows_per_layer=rows,
-            flops=self.flops + 2 * model.decoder.head_weights,
-            full_flops=full_prefill_flops(model.decoder, len(prompt)),
-            timings=self.timings,
-        )
-
-    def by_token(
-        self, policy: TokenPolicy, ratio: float, cache: PromptCache, norms: Tensor
-    ) -> tuple[Tensor, Selection, Tensor | None, tuple[int, ...]]:
-        """Place, score where the policy asks for it, select, refresh."""
-        prompt = self.prompt
-        sizes = torch.bincount(prompt.page_of, minlength=len(prompt.states)).tolist()
-        budget = policy.budget(ratio, sizes)
-        hidden: Tensor | None = None
-        attention: Tensor | None = None
-        if budget < len(prompt.visual_slots) or policy.needs_scoring:
-            self.place(cache)
-        if policy.needs_scoring:
-            with self.stage("score"), self.counting(cache):
-                hidden, attention = score(self.model, prompt, cache, policy.span)
-        with self.stage("select"):
-            selection = policy.select(Evidence(prompt.page_of, norms, attention, ratio, budget))
-        rows = self.rows_to_refresh(selection, scored=hidden is not None, between=policy.between)
-        before = cache.rows_written
-        if len(rows):
-            with self.stage("refresh"), self.counting(cache):
-                hidden = forward_rows(self.model, prompt, cache, rows)
-        text = int((prompt.image_of[rows] < 0).sum())
-        assert hidden is not None  # either pass ends on the prompt's last row
-        return hidden, selection, attention, _visual_rows(cache, before, text)
-
-    def by_layer(
-        self, policy: LayerPolicy, ratio: float, cache: PromptCache
-    ) -> tuple[Tensor, Selection, tuple[int, ...]]:
-        """Place, then one pass over all text and a shrinking set of visual tokens."""
-        self.place(cache)
-        before = cache.rows_written
-        with self.stage("refresh"), self.counting(cache):
-            hidden, selection = refresh_by_layer(self.model, self.prompt, cache, policy, ratio)
-        return hidden, selection, _visual_rows(cache, before, len(self.prompt.text_slots))
-
-    def place(self, cache: PromptCache) -> None:
-        with self.stage("place"):
-            place(self.model.decoder, self.prompt, cache)
-
-    def rows_to_refresh(self, selection: Selection, *, scored: bool, between: bool) -> Tensor:
-        """Slots of the refresh pass: chosen visual tokens, and the text that saw stale ones.
-
-        After a scoring pass the text before the first image is already exact, and with nothing chosen
-        so is all of it; without a scoring pass no text has been computed yet.
-        """
-        prompt = self.prompt
-        chosen = prompt.visual_slots[selection.chosen]
-        text = prompt.text_slots
-        if scored:
-            stale = prompt.stale_text if between else prompt.query_span
-            text = stale if len(chosen) else text[:0]
-        return torch.cat([chosen, text]).sort().values
-
-    @contextmanager
-    def counting(self, cache: PromptCache) -> Iterator[None]:
-        """Add the FLOPs of the rows that are written meanwhile."""
-        before = cache.rows_written
-        yield
-        self.flops += pass_flops(self.model.decoder, _rows_since(cache, before), len(self.prompt))
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        self.on_phase(name)
-        start = time.perf_counter()
-        yield
-        if self.model.decoder.device.type == "cuda":
-            torch.cuda.synchronize()
-        self.timings[name] = time.perf_counter() - start
+def _by_token(
+    steps: Steps, policy: TokenPolicy, ratio: float, norms: Tensor
+) -> tuple[Tensor, Selection, Tensor | None, tuple[int, ...]]:
+    """Place, score where the policy asks for it, select, refresh."""
+    prompt = steps.prompt
+    sizes = torch.bincount(prompt.page_of, minlength=len(prompt.states)).tolist()
+    budget = policy.budget(ratio, sizes)
+    hidden: Tensor | None = None
+    attention: Tensor | None = None
+    if budget < len(prompt.visual_slots) or policy.needs_scoring:
+        steps.place()
+    if policy.needs_scoring:
+        hidden, attention = steps.score(policy.span)
+    selection = steps.select(policy, Evidence(prompt.page_of, norms, attention, ratio, budget))
+    rows = _rows_to_refresh(prompt, selection, scored=hidden is not None, between=policy.between)
+    before = steps.written
+    if len(rows):
+        hidden = steps.refresh(rows)
+    text = int((prompt.image_of[rows] < 0).sum())
+    assert hidden is not None  # either pass ends on the prompt's last row
+    return hidden, selection, attention, _visual_rows(before, steps.written, text)
 
 
-def _rows_since(cache: PromptCache, before: tuple[int, ...]) -> tuple[int, ...]:
-    """Rows of each layer that were written since `before`."""
-    return tuple(now - then for now, then in zip(cache.rows_written, before, strict=True))
+def _by_layer(steps: Steps, policy: LayerPolicy, ratio: float) -> tuple[Tensor, Selection, tuple[int, ...]]:
+    """Place, then one pass over all text and a set of visual tokens that shrinks, unless the policy keeps it."""
+    prompt = steps.prompt
+    schedule = policy.schedule(ratio, len(prompt.visual_slots), steps.model.decoder.geometry.layers)
+    steps.place()
+    before = steps.written
+    if len(set(schedule)) > 1:
+        hidden, selection = steps.refresh_by_layer(policy, schedule)
+    else:
+        first = torch.arange(schedule[0], device=prompt.ids.device)
+        hidden = steps.refresh(torch.cat([prompt.visual_slots[first], prompt.text_slots]).sort().values)
+        depth = torch.zeros_like(prompt.page_of)
+        depth[first] = len(schedule)
+        selection = Selection(first, depth.float(), depth=depth)
+    return hidden, selection, _visual_rows(before, steps.written, len(prompt.text_slots))
 
 
-def _visual_rows(cache: PromptCache, before: tuple[int, ...], text: int) -> tuple[int, ...]:
-    """The same less the text rows, which every layer had."""
-    return tuple(max(0, rows - text) for rows in _rows_since(cache, before))
+def _rows_to_refresh(prompt: Prompt, selection: Selection, *, scored: bool, between: bool) -> Tensor:
+    """Slots of the refresh pass: chosen visual tokens, and the text that saw stale ones.
+
+    After a scoring pass the text before the first chosen token is as exact as it will be: what it sees stays as it
+    is. With nothing chosen so is all of it; without a scoring pass no text has been computed yet.
+    """
+    chosen = prompt.visual_slots[selection.chosen]
+    text = prompt.text_slots
+    if scored:
+        rewritten = text if between else prompt.query_span
+        text = rewritten[rewritten > chosen[0]] if len(chosen) else text[:0]
+    return torch.cat([chosen, text]).sort().values
+
+
+def _visual_rows(before: tuple[int, ...], after: tuple[int, ...], text: int) -> tuple[int, ...]:
+    """Rows of each layer that were written between, less the text rows, which every layer had."""
+    return tuple(max(0, now - then - text) for then, now in zip(before, after, strict=True))

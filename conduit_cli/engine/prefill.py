@@ -42,9 +42,7 @@ class FreshPage:
         return self.tensors[name][layer]
 
 
-def build_context(
-    model: VisionLanguageModel, layouts: Sequence[Mapping[str, Any]]
-) -> tuple[Tensor, Tensor]:
+def build_context(model: VisionLanguageModel, layouts: Sequence[Mapping[str, Any]]) -> tuple[Tensor, Tensor]:
     """The build prompt up to the image's last token: ids [N] and image index [N]."""
     ids, image_of = model.tokenize(BUILD_CONTEXT, layouts, generate=False)
     end = int((image_of >= 0).nonzero()[-1, 0]) + 1
@@ -107,9 +105,7 @@ def _inputs(encoded: EncodedImage) -> dict[str, Tensor]:
 def _meta(encoded: EncodedImage, image_of: Tensor) -> dict[str, Any]:
     tokens = int((image_of >= 0).sum())
     if tokens != encoded.embeddings.shape[0]:
-        raise ModelError(
-            f"the vision tower gave {encoded.embeddings.shape[0]} tokens where the prompt has {tokens}"
-        )
+        raise ModelError(f"the vision tower gave {encoded.embeddings.shape[0]} tokens where the prompt has {tokens}")
     return {"layout": dict(encoded.layout), "tokens": tokens, "grid": encoded.grid and list(encoded.grid)}
 
 

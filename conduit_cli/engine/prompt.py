@@ -59,13 +59,6 @@ class Prompt:
         last = int(self.visual_slots[-1]) if len(self.visual_slots) else -1
         return torch.arange(last + 1, len(self), device=self.ids.device)
 
-    @cached_property
-    def stale_text(self) -> Tensor:
-        """Slots of text tokens that saw a stale visual token in the scoring pass: all after the first image."""
-        if not len(self.visual_slots):
-            return self.text_slots[:0]
-        return self.text_slots[self.text_slots > self.visual_slots[0]]
-
     def slots_of(self, image: int) -> Tensor:
         """Slots of one image's tokens, in reading order."""
         return (self.image_of == image).nonzero()[:, 0]
@@ -76,9 +69,7 @@ class Prompt:
         return int(self.positions.max()) + 1
 
 
-def build_prompt(
-    model: VisionLanguageModel, messages: Sequence[Message], states: Sequence[PageState]
-) -> Prompt:
+def build_prompt(model: VisionLanguageModel, messages: Sequence[Message], states: Sequence[PageState]) -> Prompt:
     """Lay out a chat whose images are the given stored pages, ready to generate.
 
     Raises:

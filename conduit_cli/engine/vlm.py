@@ -180,6 +180,10 @@ class VisionLanguageModel(Protocol):
 
     decoder: Decoder
 
+    @property
+    def extra_width(self) -> int:
+        """Numbers of `extras` that a page's state holds per visual token; 0 where the family adds nothing."""
+
     def fit(self, width: float, height: float) -> tuple[int, int]:
         """Pixel size at which a vector page of this shape is rendered for the pixel budget."""
 

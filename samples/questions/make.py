@@ -50,9 +50,7 @@ def _write(sheet: pymupdf.Page, run: Run, *, every_letter: bool) -> None:
     """One run; letter by letter where the page has whole-pixel pens."""
     pieces = zip(run.pens, run.text, strict=True) if every_letter else [(run.pens[0], run.text)]
     for pen, text in pieces:
-        sheet.insert_text(
-            (pen * POINTS, run.baseline * POINTS), text, fontsize=run.size * POINTS, fontname=run.font
-        )
+        sheet.insert_text((pen * POINTS, run.baseline * POINTS), text, fontsize=run.size * POINTS, fontname=run.font)
 
 
 def main() -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
+import os
+import signal
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from conduit_cli.bench.contenders import parse_policies
 from conduit_cli.bench.measure import Meter
 from conduit_cli.bench.readers import read_set
 from conduit_cli.bench.running import Plan, run, sample
-from conduit_cli.errors import UsageError
+from conduit_cli.errors import ConduitError, UsageError
 from tests.bench.conftest import MakeSet
 from tests.cli.conftest import Conduit
 from tests.session.conftest import MakePdf
@@ -88,6 +92,54 @@ def test_json_is_the_results_file(conduit: Conduit, three: Path, tmp_path: Path)
     assert results["cells"][0]["counted"] == 1
     assert -1 <= results["diagnostics"]["gain"]["conduit"] <= 1
     assert results["diagnostics"]["norms"] > 0.5, "value norms keep most of their order across prefixes"
+
+
+def test_workers_find_what_one_process_finds(conduit: Conduit, three: Path, tmp_path: Path) -> None:
+    """The first question is timed, by this process; the others are shared out."""
+    words = ["--policies", "conduit,cacheblend", "--ratios", "0.25", "--timed", 1, "--repeats", 1, "--count-flops", 1]
+    alone = conduit("bench", three, *words, "--out", tmp_path / "alone")
+    shared = conduit("bench", three, *words, "--workers", 2, "--out", tmp_path / "shared")
+    assert (alone.code, shared.code) == (0, 0)
+    assert "question 3/3" in shared.err
+    first, second = _rows(tmp_path / "alone"), _rows(tmp_path / "shared")
+    assert first.keys() == second.keys()
+    for key, row in first.items():
+        assert row["timed"] == second[key]["timed"] == 1
+        for name in ("em", "anls", "kl", "nll", "top1", "same", "flops_ratio", "bytes", "answer_page_share"):
+            assert second[key][name] == pytest.approx(row[name], abs=1e-5), name
+    again = conduit("bench", three, *words, "--workers", 2, "--out", tmp_path / "alone")
+    assert again.code == 0
+    assert _rows(tmp_path / "alone") == first, "another number of workers goes on with the same run"
+
+
+def test_what_a_worker_runs_into_is_told(session: Session, three: Path, tmp_path: Path) -> None:
+    plan = Plan(parse_policies(["reuse"]), [0.25], repeats=0)
+    questions = read_set(three, "conduit")
+    with pytest.raises(UsageError, match="no session today"):
+        run(session, questions, plan, tmp_path / "out", workers=2, opener=_no_session)
+    with pytest.raises(ConduitError, match="worker process was killed"):
+        run(session, questions, plan, tmp_path / "out", workers=2, opener=_killed)
+    assert not [child for child in multiprocessing.active_children() if child.is_alive()]
+    assert run(session, questions, plan, tmp_path / "out")["questions"] == 3
+
+
+def _no_session() -> AbstractContextManager[Session]:
+    raise UsageError("no session today")
+
+
+def _killed() -> AbstractContextManager[Session]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def test_times_that_are_missing_are_taken(session: Session, three: Path, tmp_path: Path) -> None:
+    questions = read_set(three, "conduit")[1:]
+    contenders = parse_policies(["reuse"])
+    first = run(session, questions, Plan(contenders, [0.25], repeats=1, timed=0), tmp_path / "out")
+    assert "ttft_s" not in first["cells"][0]
+    second = run(session, questions, Plan(contenders, [0.25], repeats=1, timed=1), tmp_path / "out")
+    assert second["cells"][0]["timed"] == 1 and second["cells"][0]["ttft_s"] > 0
+    assert second["cells"][0]["kl"] == pytest.approx(first["cells"][0]["kl"])
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was(

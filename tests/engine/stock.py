@@ -12,7 +12,7 @@ from torch import Tensor
 from conduit_cli.engine.prompt import Prompt
 from conduit_cli.families.base import Family
 
-__all__ = ["Stock", "chat"]
+__all__ = ["Stock", "chat", "text_after"]
 
 
 class Stock:
@@ -38,9 +38,7 @@ class Stock:
             self.model.set_attn_implementation("sdpa")
         return torch.stack([layer[0] for layer in out.attentions])
 
-    def _forward(
-        self, prompt: Prompt, images: Sequence[Image.Image], more: Sequence[int], **kwargs: bool
-    ) -> object:
+    def _forward(self, prompt: Prompt, images: Sequence[Image.Image], more: Sequence[int], **kwargs: bool) -> object:
         inputs = self.family.image_processor(
             images=list(images),
             size={"shortest_edge": 3136, "longest_edge": self.family.max_pixels},
@@ -61,3 +59,8 @@ def chat(pages: int, question: str = "What is the total?", prefix: str = "", sys
     if system is not None:
         messages.insert(0, {"role": "system", "content": [{"type": "text", "text": system}]})
     return messages
+
+
+def text_after(prompt: Prompt, chosen: Tensor) -> Tensor:
+    """Slots of the text behind the first of the chosen visual tokens [k]: what a refresh changes."""
+    return prompt.text_slots[prompt.text_slots > prompt.visual_slots[chosen[0]]]

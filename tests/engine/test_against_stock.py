@@ -12,7 +12,7 @@ from conduit_cli.engine.pipeline import serve
 from conduit_cli.engine.prefill import BUILD_CONTEXT, prefill_page
 from conduit_cli.engine.prompt import build_prompt
 from conduit_cli.families.base import Family
-from tests.engine.stock import Stock, chat
+from tests.engine.stock import Stock, chat, text_after
 
 PREFIXES = {
     "short": {},
@@ -51,9 +51,7 @@ def test_positions_are_not_slots_with_m_rope(tiny: Family, images: list[Image.Im
     assert prompt.next_position < len(prompt)
 
 
-def test_one_page_under_its_own_prefix_needs_no_refresh(
-    tiny: Family, stock: Stock, images: list[Image.Image]
-) -> None:
+def test_one_page_under_its_own_prefix_needs_no_refresh(tiny: Family, stock: Stock, images: list[Image.Image]) -> None:
     messages = [{**BUILD_CONTEXT[0], "content": [{"type": "image"}, {"type": "text", "text": "Who?"}]}]
     prompt = build_prompt(tiny, messages, [prefill_page(tiny, images[0])])
     served = serve(tiny, prompt, policies.create("reuse"), 0.0)
@@ -100,7 +98,7 @@ def test_exactly_the_budget_is_recomputed(
     handle.remove()
     budget = int(ratio * 100) * len(prompt.visual_slots) // 100
     assert served.refreshed == budget == policy.budget(ratio, [len(prompt.visual_slots)])
-    refresh = [budget + len(prompt.stale_text)] if budget else []
+    refresh = [budget + len(text_after(prompt, served.selection.chosen))] if budget else []
     assert seen == [len(prompt.text_slots), *refresh]
     assert served.cache.rows_written[0] == sum(seen)
 

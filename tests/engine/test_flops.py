@@ -17,9 +17,7 @@ from tests.engine.stock import chat
 
 
 @pytest.mark.parametrize(("policy", "ratio"), [("full", 1.0), ("conduit", 0.1), ("reuse", 0.0)])
-def test_reported_flops_are_counted_flops(
-    tiny: Family, images: list[Image.Image], policy: str, ratio: float
-) -> None:
+def test_reported_flops_are_counted_flops(tiny: Family, images: list[Image.Image], policy: str, ratio: float) -> None:
     prompt = build_prompt(tiny, chat(3), [prefill_page(tiny, image) for image in images])
     # torch has no count for the CPU's fused attention; the plain one is made of products that it counts
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -68,7 +68,7 @@ def main(mode: str, folder: Path) -> None:
         if mode == "ask":
             serve(vlm, prompt, policies.create("conduit"), 0.1)
         elif mode == "stock":
-            rows = len(prompt.visual_slots) // 10 + len(prompt.stale_text)
+            rows = len(prompt.visual_slots) // 10 + int((prompt.text_slots > prompt.visual_slots[0]).sum())
             decoder.text_model.config._attn_implementation = "sdpa"
             with torch.inference_mode():
                 decoder.text_model(inputs_embeds=torch.randn(1, rows, g.hidden), use_cache=False)

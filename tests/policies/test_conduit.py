@@ -40,9 +40,7 @@ def test_selection_is_the_formula(
         for t in range(total)
     ]
     base = attention if source == "attention" else score
-    g = [
-        sum(base[t] for t in range(total) if evidence.page_of[t] == j) / sizes[j] for j in range(len(sizes))
-    ]
+    g = [sum(base[t] for t in range(total) if evidence.page_of[t] == j) / sizes[j] for j in range(len(sizes))]
     c = [(1 - lambda_) + lambda_ * g[j] / (sum(g) / len(g)) for j in range(len(g))]
     final = [score[t] * c[int(evidence.page_of[t])] for t in range(total)]
     assert selection.coefficients is not None
