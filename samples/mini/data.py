@@ -136,14 +136,14 @@ def _dense(aims: list[tuple[int, int, list[int]]]) -> tuple[Tensor, Tensor]:
 
 SMALL = ((336, 224),)
 SIZES = (*SMALL * 6, (308, 224), (364, 196), (224, 308), (224, 336))
-MANY = (0.45, 0.25, 0.12, 0.07, 0.04, 0.03, 0.02, 0.02)
+MANY = (0.28, 0.20, 0.13, 0.12, 0.07, 0.07, 0.05, 0.08)
 SHORT = ((336, 112), (336, 168))
 # The whole recipe, in order. Each phase starts from the one before it.
 PHASES = {
     "glyphs": Phase("glyphs", 3000, 1e-3, (*SMALL, *SHORT), 2400, eyes="glyphs"),
     "vision": Phase("vision", 3000, 1e-3, (*SIZES, *SHORT), 2400, eyes="learn"),
     "short": Phase("short", 600, 2e-3, SHORT, 5000, (0.8, 0.2), 6, 0.15, "none", left=1.0),
-    "pages": Phase("pages", 6000, 2e-3, (*SHORT * 3, *SIZES), 4000, MANY, 6, 0.1, "table", left=0.4),
-    "fit": Phase("fit", 5000, 7e-4, SIZES, 1200, eyes="fit"),
-    "finish": Phase("finish", 3000, 1e-3, SIZES, 4000, MANY, 6, 0.06, "frozen", pointers=0.15),
+    "pages": Phase("pages", 6000, 2e-3, (*SHORT * 3, *SIZES), 4000, MANY, 9, 0.1, "table", left=0.4),
+    "fit": Phase("fit", 5000, 7e-4, SIZES, 1920, eyes="fit"),
+    "finish": Phase("finish", 3000, 1e-3, SIZES, 4000, MANY, 9, 0.06, "frozen", pointers=0.15),
 }

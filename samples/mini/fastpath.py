@@ -19,6 +19,14 @@ def embed_patches(self: Any, patches: Tensor) -> Tensor:
     return F.linear(patches, weight)
 
 
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
+    """Attention by plain products [n, heads, length, size]; on short rows the kernel's backward is slower."""
+    n, heads, length, size = q.shape
+    mask = q.new_full((length, length), float("-inf")).triu(1) if causal else q.new_zeros(1, 1)
+    a, b, c = (t.reshape(n * heads, length, size) for t in (q, k, v))
+    return torch.bmm(torch.baddbmm(mask, a, b.transpose(1, 2), alpha=scale).softmax(-1), c).view(q.shape)
+
+
 def vision_attention(
     self: Any, hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Any = None, **_: Any
 ) -> Tensor:
@@ -31,7 +39,7 @@ def vision_attention(
     for length in sorted(set(lengths.tolist())):
         starts = cu_seqlens[:-1][lengths == length]
         rows = starts[:, None] + torch.arange(length)
-        part = F.scaled_dot_product_attention(*(t[rows].transpose(1, 2) for t in (q, k, v)))
+        part = attend(*(t[rows].transpose(1, 2) for t in (q, k, v)), q.shape[-1] ** -0.5, False)
         out = out.index_put((rows,), part.transpose(1, 2))
     mixed: Tensor = self.proj(out.reshape(total, -1))
     return mixed
@@ -44,8 +52,7 @@ def keeping_attention(
     KEPT[module.layer_idx] = (q, k, scaling)
     shared = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
-    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling)
-    return out.transpose(1, 2).contiguous(), None
+    return attend(q, k, v, scaling, True).transpose(1, 2).contiguous(), None
 
 
 def install(model: Any) -> None:

@@ -108,13 +108,13 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def config(tok: PreTrainedTokenizerFast) -> Qwen2_5_VLConfig:
-    """About 7.5 M parameters: 15 MB in bf16."""
+    """About 8.8 M parameters: 18 MB in bf16."""
     special: dict[str, int] = {name: tok.convert_tokens_to_ids(name) for name in SPECIAL}
     text = {
         "vocab_size": VOCABULARY,
         "hidden_size": HIDDEN,
         "intermediate_size": 512,
-        "num_hidden_layers": 8,
+        "num_hidden_layers": 10,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "max_position_embeddings": 8192,

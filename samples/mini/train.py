@@ -35,8 +35,9 @@ HEADS = [
     ("scope", 4, 2),
     ("look", 5, 0),
     ("look", 6, 0),
+    ("look", 7, 0),
 ]
-PLACE_LAYER = 6  # after it the number of an answer's next character in its cell should be known
+PLACE_LAYER = 7  # after it the number of an answer's next character in its cell should be known
 TRAINING_HEADS = Path(__file__).parent / "heads.safetensors"
 """Of the bundled model, in bf16: what names characters in training, and nothing that answers a question."""
 EYES = ("vlm.model.visual.", "head.", "glyphs.")
@@ -171,9 +172,11 @@ def losses(reader: Reader, batch: Batch, phase: Phase) -> tuple[Tensor, dict[str
         return reader.text_losses(features if phase.eyes == "none" else features.detach(), batch, phase.pointers)
     features = reader.features(batch, phase.eyes != "frozen")
     if phase.eyes == "fit":
-        goal = reader.table_features(batch.chars).detach().float()
-        total = F.mse_loss(features.float(), goal) / goal.var()
-        return total, {"far": total.item()}
+        goal = reader.table_features(batch.chars).detach()
+        far = F.mse_loss(features.float(), goal.float()) / goal.float().var()
+        known, most = reader.char_loss(goal, batch.chars)
+        loss, read = reader.char_loss(features, batch.chars)
+        return far + loss + known, {"far": far.item(), "loss": loss.item(), "ocr": read.item(), "most": most.item()}
     total, read = (reader.glyph_loss if phase.eyes == "glyphs" else reader.char_loss)(features, batch.chars)
     seen = {"ocr": read.item(), "loss": total.item()}
     if phase.turns:
@@ -250,7 +253,7 @@ def run(phase: Phase, out: Path, init: Path | None, eyes: Path | None, seed: int
     reader.train()
     start = int(state["step"]) if resumed else 0
     batches = data.Batches(phase, reader.tok, seed, start)
-    if phase.eyes == "fit" and not resumed:
+    if phase.eyes == "fit" and init != eyes and not resumed:
         reader.to(torch.bfloat16)
         align(reader, batches)
         reader.to(torch.float32)
