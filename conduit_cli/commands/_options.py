@@ -73,9 +73,7 @@ Lambda = Annotated[
     typer.Option("--lambda", help="Strength of the page coefficient, 0 to 1.", show_default=False),
 ]
 System = Annotated[str | None, typer.Option("--system", help="System text.", show_default=False)]
-Instruction = Annotated[
-    str | None, typer.Option("--instruction", help="Text before the pages.", show_default=False)
-]
+Instruction = Annotated[str | None, typer.Option("--instruction", help="Text before the pages.", show_default=False)]
 MaxNewTokens = Annotated[int, typer.Option("--max-new-tokens", help="Longest answer, in tokens.")]
 Json = Annotated[bool, typer.Option("--json", help="Print data as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]

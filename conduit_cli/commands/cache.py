@@ -24,9 +24,7 @@ app = typer.Typer(help="Show and tidy the store.", no_args_is_help=True)
 DocumentName = Annotated[
     str | None, typer.Option("--document", help="Only pages of this document.", show_default=False)
 ]
-ModelFilter = Annotated[
-    str | None, typer.Option("--model", help="Only pages of this model.", show_default=False)
-]
+ModelFilter = Annotated[str | None, typer.Option("--model", help="Only pages of this model.", show_default=False)]
 OlderThan = Annotated[
     str | None, typer.Option("--older-than", help="Only pages unused for so long, e.g. 30d or 12h.", show_default=False)
 ]

@@ -76,6 +76,5 @@ class Output:
 def printable(text: str, keep: str = "") -> str:
     """Text that can't move the cursor, hide, or break UTF-8 output; control characters become `?`."""
     return "".join(
-        char if char in keep or unicodedata.category(char)[0] != "C" or char == "\u200d" else "?"
-        for char in text
+        char if char in keep or unicodedata.category(char)[0] != "C" or char == "\u200d" else "?" for char in text
     )

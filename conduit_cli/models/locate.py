@@ -80,9 +80,7 @@ def _from_hub(name: str, *, offline: bool) -> Located:
             raise ModelError(f"the weights of {name} are not on this machine, and the network is off", fetch)
         try:
             folder = Path(
-                snapshot_download(
-                    repo, revision=revision or None, allow_patterns=_FILES, local_files_only=local_only
-                )
+                snapshot_download(repo, revision=revision or None, allow_patterns=_FILES, local_files_only=local_only)
             )
             return _checked(Located(name, folder, folder.name))
         except ModelError:

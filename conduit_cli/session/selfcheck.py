@@ -96,9 +96,7 @@ def ensure_checked(model: Model, store: Store, listener: Listener) -> None:
         remember(model, store, verdict)
         known = verdict.to_dict()
     if not known.get("passed"):
-        raise ModelError(
-            f"{model.name} can't be served: {known.get('problem')}", f"conduit models check {model.name}"
-        )
+        raise ModelError(f"{model.name} can't be served: {known.get('problem')}", f"conduit models check {model.name}")
 
 
 def remember(model: Model, store: Store, verdict: Verdict) -> None:

@@ -35,9 +35,7 @@ class Session:
         listener: is told of pages, stages, notes and pieces of the answer.
     """
 
-    def __init__(
-        self, model: Model, store: Store, *, codec: str = "exact", listener: Listener | None = None
-    ) -> None:
+    def __init__(self, model: Model, store: Store, *, codec: str = "exact", listener: Listener | None = None) -> None:
         self.model, self.store, self.codec = model, store, codec
         self.listener = listener or Listener()
         self._pages = PageLoader(model, store, codec, self.listener)
@@ -177,9 +175,7 @@ class Session:
         check_memory(vlm, len(prompt) + options.max_new_tokens)
         loaded = time.perf_counter() - started
         policy = policies.create(options.policy, options.policy_options)
-        served = serve(
-            vlm, prompt, policy, options.ratio, room=options.max_new_tokens, on_phase=self.listener.phase
-        )
+        served = serve(vlm, prompt, policy, options.ratio, room=options.max_new_tokens, on_phase=self.listener.phase)
         served.timings = {"load": loaded, **served.timings}
         return prompt, served
 

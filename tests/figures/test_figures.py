@@ -85,8 +85,6 @@ def test_samples_at_a_tenth(session: Session) -> None:
     assert right >= right_full - 2
 
 
-
-
 def test_peak_memory(tmp_path: Path) -> None:
     """Serving takes the prompt's K/V, 30 % on top, and what a plain forward of the same rows takes."""
     measured = {}

@@ -99,9 +99,7 @@ def _variant(tmp_path: Path, change: str) -> Path:
 
 
 @pytest.mark.parametrize("change", ["weights", "processor", "template"])
-def test_another_model_under_the_same_name_is_a_miss(
-    tmp_path: Path, store: Store, pdf: MakePdf, change: str
-) -> None:
+def test_another_model_under_the_same_name_is_a_miss(tmp_path: Path, store: Store, pdf: MakePdf, change: str) -> None:
     path = pdf([["Total: 4711"]])
     first = load_model(str(_variant(tmp_path, "same")))
     Session(first, store).ingest(request(path))
@@ -112,9 +110,7 @@ def test_another_model_under_the_same_name_is_a_miss(
     assert Session(again, store).ingest(request(path)).count("present") == 1
 
 
-@pytest.mark.parametrize(
-    "options", [{"dtype": "bfloat16"}, {"max_pixels": 50_000}], ids=["dtype", "max_pixels"]
-)
+@pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"max_pixels": 50_000}], ids=["dtype", "max_pixels"])
 def test_another_dtype_or_budget_is_a_miss(
     model: Model, store: Store, pdf: MakePdf, options: dict[str, object]
 ) -> None:
