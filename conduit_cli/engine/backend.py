@@ -292,13 +292,17 @@ def _last_row_only(text_model: nn.Module, cache: PromptCache) -> Iterator[None]:
     """Take only the last row through the last layer; of the other rows nothing is wanted there but keys and values.
 
     All rows enter the layer and leave it at the attention, when their K/V are written and the recorder has seen
-    their queries. Then the last row alone goes through it.
+    their queries. Then the last row alone goes through it. What leaves it has the other rows too, all the same: a
+    model may add something behind its last layer (Qwen3-VL's deepstack, where it is as deep as the decoder).
     """
+    entered = 1
 
     def before(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         global _leaving, _recorder
+        nonlocal entered
         hidden = args[0]
-        if hidden.shape[1] == 1:
+        entered = hidden.shape[1]
+        if entered == 1:
             return None
         _leaving = True
         try:
@@ -308,15 +312,20 @@ def _last_row_only(text_model: nn.Module, cache: PromptCache) -> Iterator[None]:
         finally:
             _leaving = False
         _recorder, cache.written_before = None, True
-        last = torch.tensor([hidden.shape[1] - 1], device=hidden.device)
+        last = torch.tensor([entered - 1], device=hidden.device)
         return (hidden[:, -1:], *args[1:]), _taking(last, kwargs)
 
-    handle = text_model.layers[-1].register_forward_pre_hook(before, with_kwargs=True)  # type: ignore[index,union-attr]
+    def after(_layer: nn.Module, _args: tuple[Any, ...], output: Tensor) -> Tensor:
+        return output.expand(-1, entered, -1)
+
+    layer: nn.Module = text_model.layers[-1]  # type: ignore[index,union-attr,assignment]
+    handles = layer.register_forward_pre_hook(before, with_kwargs=True), layer.register_forward_hook(after)
     try:
         yield
     finally:
         cache.written_before = False
-        handle.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def run_rows(
@@ -371,4 +380,4 @@ def run_rows(
         finally:
             _recorder = None
     hidden: Tensor = output.last_hidden_state[0]
-    return hidden
+    return hidden[-1:] if last_row_only else hidden

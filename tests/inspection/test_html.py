@@ -323,7 +323,8 @@ def test_sixty_pages_stay_small_and_open_at_once(tabs: Tabs, tmp_path: Path) -> 
     opened.go(inspection.by_share[1])
     assert opened.tab.locator("article:not([hidden]) img").evaluate("one => one.naturalWidth") > 300
     opened.tab.locator(f"#numbers a[href='#page-{inspection.by_share[2]}']").click()
-    page = opened.tab.locator("article:not([hidden])")
+    page = opened.tab.locator(f"#page-{inspection.by_share[2]}:not([hidden])")
+    page.wait_for()
     assert opened.shown() == inspection.by_share[2]
     assert 0 <= page.bounding_box()["y"] < 400  # the table stands far below: the page has come into view
 
