@@ -73,6 +73,16 @@ def _differences(tiny: Tiny, folder: Path, dtype: torch.dtype = torch.float32) -
     return model, prompt, decoded, float((reused - stock.logits(alone, images[:1])).abs().max())
 
 
+def test_deepstack_may_be_as_deep_as_the_decoder(tmp_path: Path) -> None:
+    tiny = MATRIX["qwen3_vl"]
+    layers = int(tiny.config["text_config"]["num_hidden_layers"])
+    vision = {**tiny.config["vision_config"], "depth": layers, "deepstack_visual_indexes": list(range(layers))}
+    tiny = replace(tiny, config={**tiny.config, "vision_config": vision})
+    _, _, decoded, reused = _differences(tiny, tiny.save(tmp_path))
+    assert decoded <= 1e-4
+    assert reused <= 1e-4
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kind_of_decoder_is_exact(variant: str, tmp_path: Path) -> None:
     name, text = VARIANTS[variant]
