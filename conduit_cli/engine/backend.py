@@ -318,7 +318,7 @@ def _last_row_only(text_model: nn.Module, cache: PromptCache) -> Iterator[None]:
     def after(_layer: nn.Module, _args: tuple[Any, ...], output: Tensor) -> Tensor:
         return output.expand(-1, entered, -1)
 
-    layer: nn.Module = text_model.layers[-1]  # type: ignore[index,union-attr,assignment]
+    layer: nn.Module = text_model.layers[-1]  # type: ignore[index,assignment]
     handles = layer.register_forward_pre_hook(before, with_kwargs=True), layer.register_forward_hook(after)
     try:
         yield
