@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -127,13 +126,6 @@ def is_abandoned(path: Path) -> bool:
         return False
     finally:
         os.close(fd)
-
-
-def abandoned(folder: Path) -> Iterator[Path]:
-    """Files in a folder whose owner is gone."""
-    for path in folder.iterdir():
-        if is_abandoned(path):
-            yield path
 
 
 def sync_folder(folder: Path) -> None:

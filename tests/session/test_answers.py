@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from conduit_cli import AskOptions, Model, Session, UsageError
+from conduit_cli import AskOptions, Model, Session, UsageError, open_store
 from conduit_cli.errors import InputError
 from conduit_store import Store
 from tests.session.conftest import Ear, MakePdf, request
@@ -35,6 +36,29 @@ def test_interleaved_questions_equal_those_of_fresh_sessions(model: Model, store
         again = one.ask(request(path, case[0]), case[1], AskOptions(ratio=case[2]))
         assert again.answer == fresh[case].answer
         assert again.pages[0].refreshed == fresh[case].pages[0].refreshed
+
+
+def test_threads_that_share_a_model_do_not_meet(model: Model, store: Store, pdf: MakePdf) -> None:
+    """One thread's forward is not seen by another's recorder, nor narrowed by its hooks, nor in its new page."""
+    path, others = pdf(PAGES), [pdf([[f"Code: {n}"]], name=f"{n}.pdf") for n in range(4)]
+    session = Session(model, store)
+
+    def ask(case: tuple[Path, str, str, float]) -> tuple[str, list[tuple[int, ...]]]:
+        document, policy, question, ratio = case
+        answer = session.ask(request(document), question, AskOptions(policy=policy, ratio=ratio))
+        return answer.answer, [tuple(page.refreshed) for page in answer.pages]
+
+    cases = [
+        (path, policy, f"What is the total on page {page}?", 0.3)
+        for policy in ("conduit", "attention", "vlcache")
+        for page in (1, 2, 3)
+    ]
+    cases += [(other, "conduit", "What is the code?", 0.3) for other in others]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(ask, cases))
+    with open_store(store.path.parent / "other") as fresh:
+        session = Session(model, fresh)
+        assert together == [ask(case) for case in cases]
 
 
 def test_counts_and_shares_add_up(session: Session, pdf: MakePdf) -> None:

@@ -13,7 +13,7 @@ import lmdb
 import pytest
 
 from conduit_store import Store, StoreFull, StoreReadOnly, StoreUnavailable
-from conduit_store import store as store_module
+from conduit_store import writing
 from tests.store import pages
 from tests.store.nursery import Nursery
 
@@ -75,7 +75,7 @@ def test_one_failed_write_is_retried_after_eviction(path: Path, monkeypatch: pyt
     with Store.open(path) as store:
         for number in range(5):
             pages.write(store, number)
-        real, failures = store_module._write_all, 1
+        real, failures = writing._write_all, 1
 
         def failing(fd: int, data: memoryview) -> None:
             nonlocal failures
@@ -84,7 +84,7 @@ def test_one_failed_write_is_retried_after_eviction(path: Path, monkeypatch: pyt
                 raise OSError(code, os.strerror(code))
             real(fd, data)
 
-        monkeypatch.setattr(store_module, "_write_all", failing)
+        monkeypatch.setattr(writing, "_write_all", failing)
         pages.write(store, 9)
         assert pages.holds(store, 9)
         assert 2 <= len(store.entries()) < 6

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import conduit_store
-from conduit_store import Store, StoreIdentityMismatch, census, container, entry_key, room
+from conduit_store import Store, StoreIdentityMismatch, census, container, entry_key, handle, keeping, room, writing
 from conduit_store import identity as identity_module
-from conduit_store import store as store_module
 from tests.store import pages
 
 JSON = st.recursive(
@@ -86,7 +85,7 @@ def test_entries_of_an_older_format_are_ignored_reported_and_prunable(
     """Scenario 12."""
     with Store.open(path) as store:
         old = pages.write(store, 1)
-    for module in (identity_module, container, room, census, store_module):
+    for module in (identity_module, container, room, census, handle, keeping, writing):
         monkeypatch.setattr(module, "FORMAT", 2)
     with Store.open(path) as store:
         assert not store.contains(old)
