@@ -12,8 +12,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from conduit_store import Store, StoreFull, StoreReadOnly, StoreUnavailable
-from conduit_store import writing
+from conduit_store import Store, StoreFull, StoreReadOnly, StoreUnavailable, writing
 from tests.store import pages
 from tests.store.nursery import Nursery
 
