@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from conduit_cli import policies
 from conduit_cli.bench.asking import lay_out, opened
@@ -19,6 +17,7 @@ from conduit_cli.bench.forced import forced_logits, greedy_answer
 from conduit_cli.bench.quality import anls, exact_match, kl_divergence, negative_log_likelihood
 from conduit_cli.bench.question import Question
 from conduit_cli.bench.shared import Common, SharedSteps
+from conduit_cli.bench.timing import Stopwatch, vision_cost
 from conduit_cli.engine.decode import decode
 from conduit_cli.engine.pipeline import Served, serve
 from conduit_cli.engine.prompt import Prompt
@@ -27,9 +26,7 @@ from conduit_cli.session.pages import PageRef
 from conduit_cli.session.session import Session
 from conduit_cli.session.shares import overlap_of, page_shares
 
-__all__ = ["STAGES", "Meter", "Reference"]
-
-STAGES = ("load", "place", "score", "select", "refresh", "first_token")
+__all__ = ["Meter", "Reference"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Meter:
     def __init__(self, session: Session, cells: Sequence[Cell], *, repeats: int, max_new_tokens: int) -> None:
         self.session, self.cells = session, list(cells)
         self.repeats, self.max_new_tokens = repeats, max_new_tokens
-        self._turn = 0
+        self._stopwatch = Stopwatch(session, cells, max_new_tokens)
 
     def question(self, question: Question, *, count: bool = True, timed: bool = True) -> dict[str, Any]:
         """The question's record.
@@ -85,8 +82,8 @@ class Meter:
             for cell in self.cells:
                 run, served = self._quality(question, pages, prompt, cell, reference, common)
                 runs[cell.key], chosen[cell.key] = run, frozenset(served.selection.chosen.tolist())
-            times = self._times(question, pages, self.repeats if timed else 0)
-            vision = [self._vision(ref) for ref in pages] if count or (timed and self.repeats) else []
+            times = self._stopwatch.take(question, pages, self.repeats if timed else 0)
+            vision = [vision_cost(vlm, ref) for ref in pages] if count or (timed and self.repeats) else []
         for key, repeats in times.items():
             runs[key]["times"] = repeats
         return {
@@ -166,36 +163,6 @@ class Meter:
             "on_answer": _on_answer(question, pages, prompt, served),
         }
         return run, served
-
-    def _times(self, question: Question, pages: Sequence[PageRef], repeats: int) -> dict[str, list[dict[str, float]]]:
-        """Seconds per stage of each repeat; the cell that goes first rotates, so that none is always warm."""
-        times: dict[str, list[dict[str, float]]] = {cell.key: [] for cell in self.cells}
-        for _ in range(repeats):
-            shift = self._turn % len(self.cells)
-            self._turn += 1
-            for cell in self.cells[shift:] + self.cells[:shift]:
-                times[cell.key].append(self._timed(question, pages, cell))
-        return times
-
-    def _timed(self, question: Question, pages: Sequence[PageRef], cell: Cell) -> dict[str, float]:
-        started = time.perf_counter()
-        prompt = lay_out(self.session, question, pages)
-        loaded = time.perf_counter() - started
-        policy = policies.create(cell.contender.name, cell.contender.options)
-        served = serve(self.session.model.vlm, prompt, policy, cell.ratio, room=self.max_new_tokens)
-        total = time.perf_counter() - started
-        return {"ttft": total, "load": loaded, **{k: v for k, v in served.timings.items() if k in STAGES}}
-
-    def _vision(self, ref: PageRef) -> tuple[int, float]:
-        """FLOPs and seconds of the vision tower on one page; drawing the page is not counted."""
-        vlm = self.session.model.vlm
-        image = ref.document.render(ref.number, vlm.fit).image
-        started = time.perf_counter()
-        vlm.encode_image(image)
-        seconds = time.perf_counter() - started
-        with FlopCounterMode(display=False) as counter:
-            vlm.encode_image(image)
-        return counter.get_total_flops(), seconds
 
     def _overlaps(self, chosen: dict[str, frozenset[int]]) -> dict[str, float]:
         """Intersection over union of what two cells of one ratio refreshed, as `a@r|b@r`."""

@@ -9,8 +9,8 @@ from statistics import fmean, median
 from typing import Any
 
 from conduit_cli.bench.contenders import REFERENCE, Cell
-from conduit_cli.bench.measure import STAGES
 from conduit_cli.bench.stats import Clusters, sign_flip_test
+from conduit_cli.bench.timing import STAGES
 
 __all__ = ["summarise"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conduit_cli.bench.measure import STAGES
+from conduit_cli.bench.timing import STAGES
 
 __all__ = ["allocation", "cost", "diagnostics", "quality", "stages", "tests"]
 
