@@ -21,6 +21,7 @@ __all__ = ["check", "create", "names", "value_of"]
 
 _POLICIES = {
     "conduit": "conduit:Conduit",
+    "conduit-upper": "conduit_upper:ConduitUpper",
     "reuse": "reuse:Reuse",
     "full": "full:Full",
     "attention": "attention:Attention",

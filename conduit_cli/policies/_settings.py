@@ -49,7 +49,7 @@ def whole(name: str, value: int | None, least: int = 1) -> int | None:
 
 
 def chosen_layers(spec: str, per_layer: Tensor) -> Tensor:
-    """The layers of [L, ...] that `spec` names: `all`, or numbers from 0 such as `0-3,8`.
+    """The layers of [L, ...] that `spec` names: `all`, `upper` (L//2 and above), or numbers such as `0-3,8`.
 
     Raises:
         UsageError: it is no such list, or the model has no such layer.
@@ -57,11 +57,15 @@ def chosen_layers(spec: str, per_layer: Tensor) -> Tensor:
     if spec == "all":
         return per_layer
     layers = len(per_layer)
+    if spec == "upper":
+        return per_layer[layers // 2 :]
     wanted: set[int] = set()
     for part in str(spec).split(","):
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
         if match is None:
-            raise UsageError(f"layers is {spec!r}, but must be 'all' or numbers such as 0-3,8", "try: layers=all")
+            raise UsageError(
+                f"layers is {spec!r}, but must be 'all', 'upper' or numbers such as 0-3,8", "try: layers=all"
+            )
         wanted |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     if not wanted or max(wanted) >= layers:
         raise UsageError(f"layers is {spec!r}, but this model has the layers 0-{layers - 1}")

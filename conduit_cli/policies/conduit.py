@@ -26,7 +26,7 @@ class Conduit(TokenPolicy):
         lambda_: amplification strength, 0 (off) to 1 (the paper's).
         coefficient: what g_j is averaged from: `attention` (paper) or `score` (the authors' code).
         norm: whether the value norm takes part; without it s_t is the mean attention.
-        layers: which layers the means go over: `all` (paper), or numbers such as `0-3,8`.
+        layers: which layers the means go over: `all` (paper), `upper` (half), or numbers such as `0-3,8`.
         span: how many of the last text tokens count as the query; None takes all after the last image.
         between: whether text between images is recomputed after the scoring pass; the authors' code recomputes
             the query span only.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pymupdf
@@ -22,7 +23,11 @@ def test_ctrl_c_keeps_finished_pages(tmp_path: Path, conduit: Conduit) -> None:
     document.close()
 
     command = [sys.executable, "-m", "conduit_cli", "ingest", str(path), "--store", str(store)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    # a shell without job control starts what runs in its background with Ctrl-C ignored, and the tests with it
+    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeded
+    ) as child:
         assert child.stderr is not None
         for line in child.stderr:
             if line.startswith("page 3/200"):

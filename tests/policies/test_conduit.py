@@ -55,7 +55,9 @@ def test_selection_is_the_formula(
         assert min(final[t] for t in chosen) >= max(rest) * (1 - 1e-4)
 
 
-@pytest.mark.parametrize(("layers", "taken"), [("0", [0]), ("1-2", [1, 2]), ("0,2", [0, 2]), ("all", [0, 1, 2])])
+@pytest.mark.parametrize(
+    ("layers", "taken"), [("0", [0]), ("1-2", [1, 2]), ("0,2", [0, 2]), ("upper", [1, 2]), ("all", [0, 1, 2])]
+)
 def test_means_go_over_the_layers_that_are_named(layers: str, taken: list[int]) -> None:
     seen = made_up(4, [6, 5], 3)
     selection = policies.create("conduit", {"layers": layers}).select(seen)
@@ -66,6 +68,24 @@ def test_means_go_over_the_layers_that_are_named(layers: str, taken: list[int]) 
     assert selection.scores is not None
     assert whole.scores is not None
     torch.testing.assert_close(selection.scores, whole.scores)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**16), st.integers(1, 7), st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
+def test_upper_is_the_formula_over_the_upper_half(seed: int, layers: int, lambda_: float, norm: bool) -> None:
+    seen = made_up(seed, [6, 5, 4], 5, layers=layers)
+    selection = policies.create("conduit-upper", {"lambda": lambda_, "norm": norm}).select(seen)
+    upper = range(layers // 2, layers)
+    attention = [sum(float(seen.scored[i, t]) for i in upper) / len(upper) for t in range(15)]
+    weight = [[float(seen.value_norms[i, t]) if norm else 1.0 for i in range(layers)] for t in range(15)]
+    score = [sum(float(seen.scored[i, t]) * weight[t][i] for i in upper) / len(upper) for t in range(15)]
+    means = [sum(attention[:6]) / 6, sum(attention[6:11]) / 5, sum(attention[11:]) / 4]
+    c = [(1 - lambda_) + lambda_ * g / (sum(means) / 3) for g in means]
+    assert selection.scores is not None
+    assert selection.scores.tolist() == pytest.approx(
+        [s * c[int(seen.page_of[t])] for t, s in enumerate(score)], rel=1e-4
+    )
+    assert len(selection.chosen) == 5
 
 
 @pytest.mark.parametrize("layers", ["3", "first", "", "2-1", "-1", "²", "0-99999999999"])
